@@ -1,0 +1,28 @@
+//! The subcommands, one file each: an `Args` struct with help and examples, and `run`.
+//!
+//! To add one: a file with `Args` and `run(&Args, &Context) -> Result<Exit, CliError>`, a variant of [`Command`], an arm of
+//! [`run`]. Its help must end in examples; a test goes through all commands and looks.
+
+mod completions;
+mod man;
+
+use clap::Subcommand;
+
+use crate::{CliError, Context, Exit};
+
+/// What `verdict` can do.
+#[derive(Subcommand, Debug)]
+#[command(disable_help_subcommand = true)]
+pub enum Command {
+    /// Print a completion script for a shell
+    Completions(completions::Args),
+    /// Print the manual page, or write all of them into a folder
+    Man(man::Args),
+}
+
+pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError> {
+    match command {
+        Command::Completions(args) => completions::run(args, context),
+        Command::Man(args) => man::run(args, context),
+    }
+}

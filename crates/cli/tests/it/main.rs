@@ -1,0 +1,11 @@
+//! Runs the real binary and compares everything it prints with what is written here.
+//!
+//! `UPDATE_EXPECT=1 cargo test -p verdict-cli` accepts what is printed now; look at the difference before you commit it.
+#![forbid(unsafe_code)]
+
+mod files;
+mod generated;
+mod help;
+mod output;
+mod transcript;
+mod usage;
