@@ -1,14 +1,26 @@
-//! The vocabulary of verdict: typed ids, events, and the sources that deliver them.
+//! The vocabulary of verdict: typed ids, events, the sources that deliver them, and trace files.
 //!
 //! A *trace* is a sequence of [`Event`]s in one global order. The position of an event is its index in
 //! that sequence, counted from 0; it is not stored in the event, since every [`TraceSource`] delivers
 //! events in order and without gaps.
+//!
+//! [`open`] reads a trace file of any supported [`Format`].
 #![forbid(unsafe_code)]
 
+mod error;
 mod event;
 mod ids;
+mod input;
+mod intern;
+mod names;
+mod open;
 mod source;
+mod text;
 
+pub use error::{TraceError, WriteError};
 pub use event::{Access, Event, EventKind, LockMode, MemoryOrder};
 pub use ids::{Addr, Position, SiteId, SyncId, ThreadId};
-pub use source::{Names, TraceError, TraceSource};
+pub use names::NameTable;
+pub use open::{Format, open};
+pub use source::{Names, TraceSource};
+pub use text::std::StdReader;

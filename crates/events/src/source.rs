@@ -1,6 +1,6 @@
 //! Where events come from: the seam between trace readers and everything that consumes traces.
 
-use crate::{Addr, Event, SiteId, SyncId, ThreadId};
+use crate::{Addr, Event, SiteId, SyncId, ThreadId, TraceError};
 
 /// A stream of events in trace order, from a file of any format or from a live replay.
 pub trait TraceSource {
@@ -12,49 +12,45 @@ pub trait TraceSource {
     fn names(&self) -> &dyn Names;
 }
 
-/// The names that a trace gives to its ids.
-pub trait Names {
-    /// The name of a thread (`T0`, `main`).
-    fn thread(&self, id: ThreadId) -> String;
-    /// The name of a site (`13`, `queue.c:40`).
-    fn site(&self, id: SiteId) -> String;
-    /// The name of a memory location (`V1`, `0x7f00_1234`).
-    fn location(&self, addr: Addr) -> String;
-    /// The name of a synchronisation object (`L1`).
-    fn sync(&self, id: SyncId) -> String;
+impl<S: TraceSource + ?Sized> TraceSource for Box<S> {
+    fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
+        (**self).next_batch(batch)
+    }
+
+    fn names(&self) -> &dyn Names {
+        (**self).names()
+    }
 }
 
-/// Why a trace could not be read further. Each names the file, where in it, and what was expected.
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    /// Reading the bytes failed.
-    #[error("{file}: cannot be read: {source}")]
-    Io {
-        /// The file, or `<stdin>`.
-        file: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A line of a text trace is not of its format.
-    #[error("{file}:{line}: expected {expected}, found `{found}`")]
-    Text {
-        /// The file, or `<stdin>`.
-        file: String,
-        /// Line number from 1.
-        line: u64,
-        /// What the format allows here.
-        expected: String,
-        /// The text that is there, shortened.
-        found: String,
-    },
-    /// Bytes of a binary trace are not of its format.
-    #[error("{file}: at byte {offset}: {problem}")]
-    Binary {
-        /// The file, or `<stdin>`.
-        file: String,
-        /// Offset of the first byte that could not be understood.
-        offset: u64,
-        /// What is wrong there.
-        problem: String,
-    },
+/// The names that a trace gives to its ids. What has no name of its own is shown by its number.
+pub trait Names {
+    /// The name the trace gives to a thread, if any.
+    fn thread_name(&self, id: ThreadId) -> Option<&str>;
+    /// The name the trace gives to a site, if any.
+    fn site_name(&self, id: SiteId) -> Option<&str>;
+    /// The name the trace gives to the memory at an address, if any.
+    fn location_name(&self, addr: Addr) -> Option<&str>;
+    /// The name the trace gives to a synchronisation object, if any.
+    fn sync_name(&self, id: SyncId) -> Option<&str>;
+
+    /// What to call a thread (`T0`, `main`).
+    fn thread(&self, id: ThreadId) -> String {
+        self.thread_name(id)
+            .map_or_else(|| format!("T{id}"), str::to_owned)
+    }
+    /// What to call a site (`13`, `queue.c:40`).
+    fn site(&self, id: SiteId) -> String {
+        self.site_name(id)
+            .map_or_else(|| id.to_string(), str::to_owned)
+    }
+    /// What to call a memory location (`V1`, `0x7f001234`).
+    fn location(&self, addr: Addr) -> String {
+        self.location_name(addr)
+            .map_or_else(|| format!("{:#x}", addr.0), str::to_owned)
+    }
+    /// What to call a synchronisation object (`L1`).
+    fn sync(&self, id: SyncId) -> String {
+        self.sync_name(id)
+            .map_or_else(|| format!("{:#x}", id.0), str::to_owned)
+    }
 }

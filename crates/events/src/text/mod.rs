@@ -1,0 +1,229 @@
+//! Text traces: one event a line. The formats differ in how a line reads; everything else is here.
+//!
+//! Rules common to all: lines end in LF or CRLF, the last one may lack its end, empty lines are
+//! allowed, text is UTF-8, and a line has at most [`lines::LINE_BYTES_MAX`] bytes. Names get numbers in
+//! order of first appearance; a named memory location becomes one byte at an address of its own.
+
+mod lines;
+pub(crate) mod std;
+mod swar;
+
+use ::std::io::Read;
+
+use crate::intern::Interner;
+use crate::{Access, Addr, Event, Names, SiteId, SyncId, ThreadId, TraceError};
+use lines::Lines;
+
+/// Events in one batch: enough to make the call cheap, few enough to stay in the second-level cache.
+const BATCH_EVENTS: usize = 2048;
+
+/// What one line of a format means.
+pub(crate) trait LineFormat {
+    /// Understands one line (not empty, without its end), which adds at most one event.
+    fn parse(
+        &mut self,
+        line: &[u8],
+        names: &mut TextNames,
+        batch: &mut Vec<Event>,
+    ) -> Result<(), LineError>;
+
+    /// A quick look at the line that starts `window`. `None` whenever anything is unusual; otherwise
+    /// exactly what [`LineFormat::parse`] would have found, and the number of bytes of the line with
+    /// its end.
+    #[inline(always)]
+    fn parse_usual(
+        &self,
+        _window: &[u8; lines::WINDOW],
+        _names: &TextNames,
+    ) -> Option<(Event, usize)> {
+        None
+    }
+}
+
+/// What is wrong with a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LineError {
+    pub(crate) expected: String,
+    pub(crate) found: String,
+}
+
+impl LineError {
+    pub(crate) fn new(expected: impl Into<String>, found: &[u8]) -> Self {
+        Self {
+            expected: expected.into(),
+            found: shown(found),
+        }
+    }
+}
+
+/// A text trace of any line format.
+pub(crate) struct TextReader<F> {
+    file: String,
+    lines: Lines,
+    format: F,
+    names: TextNames,
+}
+
+impl<F: LineFormat> TextReader<F> {
+    pub(crate) fn new(file: String, bytes: Box<dyn Read>, format: F) -> Self {
+        Self {
+            file,
+            lines: Lines::new(bytes),
+            format,
+            names: TextNames::new(),
+        }
+    }
+
+    pub(crate) fn names(&self) -> &TextNames {
+        &self.names
+    }
+
+    pub(crate) fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
+        batch.clear();
+        batch.reserve(BATCH_EVENTS);
+        while batch.len() < BATCH_EVENTS {
+            self.parse_usual_lines(batch);
+            if batch.len() >= BATCH_EVENTS || !self.parse_next_line(batch)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes lines off the buffer for as long as they are of the usual shape.
+    fn parse_usual_lines(&mut self, batch: &mut Vec<Event>) {
+        while batch.len() < BATCH_EVENTS {
+            let Some(window) = self.lines.window() else {
+                return;
+            };
+            let Some((event, bytes)) = self.format.parse_usual(window, &self.names) else {
+                return;
+            };
+            #[cfg(debug_assertions)]
+            {
+                let line = window[..bytes].trim_ascii_end().to_vec();
+                let mut slow = Vec::new();
+                self.format
+                    .parse(&line, &mut self.names, &mut slow)
+                    .expect("a usual line is a valid line");
+                debug_assert_eq!(slow, [event]);
+            }
+            batch.push(event);
+            self.lines.consume_line(bytes);
+        }
+    }
+
+    /// Takes one line of any shape. False at the end of the trace.
+    fn parse_next_line(&mut self, batch: &mut Vec<Event>) -> Result<bool, TraceError> {
+        let line = match self.lines.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => return Ok(false),
+            Err(error) => return Err(error.into_trace_error(&self.file)),
+        };
+        if line.trim_ascii().is_empty() {
+            return Ok(true);
+        }
+        match self.format.parse(line, &mut self.names, batch) {
+            Ok(()) => Ok(true),
+            Err(error) => Err(TraceError::Text {
+                file: self.file.clone(),
+                line: self.lines.number(),
+                expected: error.expected,
+                found: error.found,
+            }),
+        }
+    }
+}
+
+/// The names in a text trace.
+pub(crate) struct TextNames {
+    pub(crate) threads: Interner,
+    pub(crate) sites: Interner,
+    pub(crate) locations: Interner,
+    pub(crate) syncs: Interner,
+}
+
+impl TextNames {
+    pub(crate) fn new() -> Self {
+        Self {
+            threads: Interner::new(),
+            sites: Interner::new(),
+            locations: Interner::new(),
+            syncs: Interner::new(),
+        }
+    }
+
+    pub(crate) fn thread(&mut self, name: &[u8]) -> Result<ThreadId, LineError> {
+        if name.is_empty() {
+            return Err(LineError::new("a thread name", name));
+        }
+        Ok(ThreadId(self.threads.intern(utf8(name)?)))
+    }
+
+    pub(crate) fn site(&mut self, name: &[u8]) -> Result<SiteId, LineError> {
+        Ok(SiteId(self.sites.intern(utf8(name)?)))
+    }
+
+    pub(crate) fn access(&mut self, name: &[u8]) -> Result<Access, LineError> {
+        let id = self.locations.intern(utf8(name)?);
+        Ok(location_access(id))
+    }
+
+    pub(crate) fn sync(&mut self, name: &[u8]) -> Result<SyncId, LineError> {
+        Ok(SyncId(self.syncs.intern(utf8(name)?).into()))
+    }
+}
+
+/// An access to the location with this number.
+#[inline(always)]
+pub(crate) fn location_access(number: u32) -> Access {
+    Access {
+        addr: Addr(number.into()),
+        size: 1,
+        value: None,
+    }
+}
+
+impl Names for TextNames {
+    fn thread_name(&self, id: ThreadId) -> Option<&str> {
+        self.threads.name(id.0 as usize)
+    }
+
+    fn site_name(&self, id: SiteId) -> Option<&str> {
+        self.sites.name(id.0 as usize)
+    }
+
+    fn location_name(&self, addr: Addr) -> Option<&str> {
+        self.locations.name(usize::try_from(addr.0).ok()?)
+    }
+
+    fn sync_name(&self, id: SyncId) -> Option<&str> {
+        self.syncs.name(usize::try_from(id.0).ok()?)
+    }
+}
+
+pub(crate) fn utf8(text: &[u8]) -> Result<&str, LineError> {
+    ::std::str::from_utf8(text).map_err(|_| LineError::new("UTF-8 text", text))
+}
+
+/// Text as shown in an error: one line, shortened, unprintable characters escaped.
+pub(crate) fn shown(text: &[u8]) -> String {
+    const SHOWN_CHARS_MAX: usize = 60;
+    let text = String::from_utf8_lossy(&text[..text.len().min(4 * SHOWN_CHARS_MAX + 4)]);
+    let mut short: String = text
+        .chars()
+        .take(SHOWN_CHARS_MAX)
+        .flat_map(|c| {
+            let escaped = if c.is_control() {
+                c.escape_default().to_string()
+            } else {
+                c.to_string()
+            };
+            escaped.chars().collect::<Vec<_>>()
+        })
+        .collect();
+    if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
+        short.push('…');
+    }
+    short
+}
