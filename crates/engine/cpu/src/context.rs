@@ -1,0 +1,152 @@
+//! The state that translated code shares with the engine.
+
+use crate::layout;
+
+/// Index of a general register in [`Context::gpr`], in x86 encoding order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Gpr {
+    Rax,
+    Rcx,
+    Rdx,
+    Rbx,
+    Rsp,
+    Rbp,
+    Rsi,
+    Rdi,
+    R8,
+    R9,
+    R10,
+    R11,
+    R12,
+    R13,
+    R14,
+    R15,
+}
+
+/// Names of the general registers in encoding order.
+pub const GPR_NAMES: [&str; 16] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+];
+
+/// Why translated code came back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub enum ExitReason {
+    /// A direct branch that is not linked yet; [`Context::exit_arg`] is its link.
+    Link = 1,
+    /// An indirect branch to an address that no table knows; [`Context::target`] holds it.
+    Indirect = 2,
+    /// A `syscall` instruction; rip is the next instruction.
+    Syscall = 3,
+    /// An instruction that the engine performs itself; rip is that instruction.
+    Emulate = 4,
+    /// The budget does not suffice for the block at rip; nothing of it has run.
+    Budget = 5,
+    /// A one-off block has run to its end at rip.
+    OneOff = 6,
+    /// A synchronous fault; set by the signal handler.
+    Fault = 7,
+}
+
+impl ExitReason {
+    /// The reason behind a number found in the context; `None` if the context was overwritten.
+    pub fn from_raw(raw: u64) -> Option<Self> {
+        use ExitReason::*;
+        [Link, Indirect, Syscall, Emulate, Budget, OneOff, Fault].into_iter().find(|r| *r as u64 == raw)
+    }
+}
+
+/// Everything that translated code and the engine share, at [`layout::CONTEXT`].
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Context {
+    /// General registers while the guest does not run.
+    pub gpr: [u64; 16],
+    /// Guest instruction pointer, valid as the exit reason says.
+    pub rip: u64,
+    /// Guest flags while the guest does not run.
+    pub rflags: u64,
+    /// Instructions that may still retire before control must come back.
+    pub budget: i64,
+    /// An [`ExitReason`].
+    pub exit_reason: u64,
+    /// Detail of the exit reason.
+    pub exit_arg: u64,
+    /// Target of an indirect branch under way.
+    pub target: u64,
+    /// Guest fs base.
+    pub guest_fs: u64,
+    /// Host fs base, constant.
+    pub host_fs: u64,
+    /// Host stack pointer while the guest runs.
+    pub host_rsp: u64,
+    /// Where the current thread's vector state is kept: standard XSAVE format, 64-byte aligned.
+    pub xsave_area: u64,
+    /// State components that are saved: all that the host has enabled.
+    pub xsave_mask: u64,
+    /// Address to jump to on entry.
+    pub entry: u64,
+    /// Address of the exit routine.
+    pub exit_routine: u64,
+    /// Address of the second-level lookup.
+    pub lookup_routine: u64,
+    /// Where the next word of the access log goes.
+    pub log_next: u64,
+    /// Registers that translated code has borrowed.
+    pub borrowed: [u64; 6],
+    /// 1 if the host has AVX, whose upper halves must be cleared for Rust code.
+    pub has_avx: u64,
+    /// Constant; a different value means that the guest wrote over the engine.
+    pub canary: u64,
+}
+
+impl Context {
+    /// The value of [`Context::canary`].
+    pub const CANARY: u64 = 0x7645_5244_4943_5421;
+}
+
+const _: () = assert!(size_of::<Context>() as u64 <= layout::CONTEXT_LEN);
+
+/// Absolute addresses of the context's fields, as translated code uses them.
+pub mod offset {
+    use super::Context;
+    use crate::layout::CONTEXT;
+    use std::mem::offset_of;
+
+    /// Address of a general register's slot.
+    pub const fn gpr(index: usize) -> u32 {
+        (CONTEXT as usize + offset_of!(Context, gpr) + 8 * index) as u32
+    }
+    /// Address of a borrowed register's slot.
+    pub const fn borrowed(index: usize) -> u32 {
+        (CONTEXT as usize + offset_of!(Context, borrowed) + 8 * index) as u32
+    }
+    macro_rules! field {
+        ($($name:ident = $field:ident),*) => {
+            $(
+                #[doc = concat!("Address of `", stringify!($field), "`.")]
+                pub const $name: u32 = (CONTEXT as usize + offset_of!(Context, $field)) as u32;
+            )*
+        };
+    }
+    field!(
+        RIP = rip,
+        RFLAGS = rflags,
+        BUDGET = budget,
+        EXIT_REASON = exit_reason,
+        EXIT_ARG = exit_arg,
+        TARGET = target,
+        GUEST_FS = guest_fs,
+        HOST_FS = host_fs,
+        HOST_RSP = host_rsp,
+        XSAVE_AREA = xsave_area,
+        XSAVE_MASK = xsave_mask,
+        ENTRY = entry,
+        EXIT_ROUTINE = exit_routine,
+        LOOKUP_ROUTINE = lookup_routine,
+        LOG_NEXT = log_next,
+        HAS_AVX = has_avx
+    );
+}

@@ -1,0 +1,51 @@
+//! Where everything lies in the executor's address space.
+//!
+//! Translated code reaches guest images, code cache and context by 32-bit displacements and immediates, so
+//! all of them live below 2 GB. The guest's heap, mappings and stacks live high, far from the host's own.
+
+/// Guest PIE images, interpreters and shared libraries.
+pub const IMAGES_START: u64 = 0x1000_0000;
+/// End of the images' region (exclusive).
+pub const IMAGES_END: u64 = 0x4000_0000;
+/// Where a position-independent program is placed.
+pub const PIE_BASE: u64 = IMAGES_START;
+
+/// Code cache as it is executed.
+pub const CACHE_START: u64 = 0x4000_0000;
+/// Bytes reserved for the code cache.
+pub const CACHE_LEN: u64 = 0x1000_0000;
+
+/// First-level table of indirect branches: 64 K pointers, indexed by the low 16 bits of the target.
+pub const TABLE1: u64 = 0x6000_0000;
+/// Entries in the first-level table.
+pub const TABLE1_ENTRIES: u64 = 1 << 16;
+/// Second-level table: pairs of guest address and pad.
+pub const TABLE2: u64 = 0x6100_0000;
+/// Entries in the second-level table.
+pub const TABLE2_ENTRIES: u64 = 1 << 18;
+
+/// The page of the [`crate::Context`].
+pub const CONTEXT: u64 = 0x7000_0000;
+/// Bytes of the context mapping.
+pub const CONTEXT_LEN: u64 = 0x1000;
+
+/// Everything from here to [`ENGINE_LOW_END`] belongs to the engine, not to the guest.
+pub const ENGINE_LOW_START: u64 = CACHE_START;
+/// End of the engine's part of the low 2 GB.
+pub const ENGINE_LOW_END: u64 = 0x8000_0000;
+
+/// The guest's brk heap, which may grow up to [`MMAP_START`].
+pub const BRK_START: u64 = 0x1000_0000_0000;
+/// Guest mappings without an address of their own choosing grow upwards from here.
+pub const MMAP_START: u64 = 0x2000_0000_0000;
+/// End of the region of guest mappings.
+pub const MMAP_END: u64 = 0x5000_0000_0000;
+/// Top of the first thread's stack.
+pub const STACK_TOP: u64 = 0x5100_0000_0000;
+/// Largest size of the first thread's stack.
+pub const STACK_LEN: u64 = 8 << 20;
+/// No guest mapping may reach past this address: host code and host heap lie above.
+pub const GUEST_END: u64 = 0x5200_0000_0000;
+
+/// Page size of x86-64.
+pub const PAGE: u64 = 4096;
