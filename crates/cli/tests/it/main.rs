@@ -7,5 +7,6 @@ mod files;
 mod generated;
 mod help;
 mod output;
+mod readme;
 mod transcript;
 mod usage;

@@ -1,0 +1,94 @@
+//! README.md shows what the commands print today: its sessions are run and compared.
+//!
+//! A session is a `console` block: `$ command`, then what it prints (both streams). It runs in a scratch folder that
+//! looks like the checkout, with the binary under test as `verdict` and as `cargo verdict`.
+
+use std::fmt::Write;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use expect_test::expect_file;
+
+/// Tests, builds and installations: not run here, but by CI or not at all.
+const NOT_RUN: [&str; 2] = ["cargo xtask ", "cargo install --path crates/cli"];
+
+/// What a reader has beside them when they type the commands.
+const VISIBLE: [&str; 2] = ["examples", "programs"];
+
+#[test]
+fn sessions_are_up_to_date() {
+    let path = checkout().join("README.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    for shell in ["```sh", "```bash", "```shell"] {
+        assert!(
+            !text.contains(shell),
+            "use `console`, so that the commands are tested"
+        );
+    }
+    expect_file![path].assert_eq(&with_sessions_run(&text));
+}
+
+fn checkout() -> PathBuf {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_folder.ancestors().nth(2).unwrap().to_owned()
+}
+
+/// The text with what its commands print put in place of what it says they print.
+fn with_sessions_run(text: &str) -> String {
+    let mut folder = Scratch::new();
+    let mut result = String::new();
+    let (mut inside_console, mut skipping) = (false, false);
+    for line in text.lines() {
+        if line.starts_with("```") {
+            inside_console = line == "```console";
+            skipping = false;
+        }
+        if skipping && !line.starts_with("$ ") {
+            continue;
+        }
+        writeln!(result, "{line}").unwrap();
+        let Some(command) = line.strip_prefix("$ ").filter(|_| inside_console) else {
+            continue;
+        };
+        skipping = !NOT_RUN.iter().any(|prefix| command.starts_with(prefix));
+        if skipping {
+            result.push_str(&folder.run(command));
+        }
+    }
+    result
+}
+
+/// The folder in which a session takes place.
+struct Scratch {
+    folder: tempfile::TempDir,
+    /// What `$?` is for the next command.
+    status: i32,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in VISIBLE {
+            symlink(checkout().join(name), folder.path().join(name)).unwrap();
+        }
+        Self { folder, status: 0 }
+    }
+
+    fn run(&mut self, command: &str) -> String {
+        let binary = Path::new(env!("CARGO_BIN_EXE_verdict"));
+        let path = format!("{}:/usr/bin:/bin", binary.parent().unwrap().display());
+        let command = command.replace("cargo verdict ", "verdict ");
+        let script = format!("exec 2>&1; (exit {}); {command}", self.status);
+        let output = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", path)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        self.status = output.status.code().expect("ended by a signal");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
