@@ -8,7 +8,7 @@ Exit codes:
   0  nothing to report
   1  races were reported, at or above --fail-on where the command has it
   2  bad usage or bad input
-  3  the program or the engine that runs it could not be run";
+  3  the program could not be run, or verdict itself failed";
 
 /// How a command ended. [`EXIT_CODES`] is its documentation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub enum Exit {
     Races = 1,
     /// Bad usage or bad input.
     BadInput = 2,
-    /// The guest or the engine could not be run.
+    /// The guest could not be run, or we failed: an engine fault, a bug.
     CannotRun = 3,
 }
 

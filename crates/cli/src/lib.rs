@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod bug;
 pub mod commands;
 mod context;
 mod error;
@@ -23,6 +24,11 @@ pub use paint::Paint;
 
 /// Runs `verdict` with the given arguments, the first of which is the program's name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    bug::guarded(|| run(arguments))
+}
+
+fn run(arguments: Vec<OsString>) -> ExitCode {
     let (context, result) = match arguments::parse(arguments) {
         Ok(arguments) => {
             let context = Context::new(arguments.verbosity(), arguments.color);
