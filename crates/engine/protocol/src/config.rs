@@ -1,0 +1,90 @@
+//! What the executor is to run, and how.
+
+use serde::{Deserialize, Serialize};
+
+/// One run. Two runs with equal configs, of equal files in equal surroundings, are equal.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ExecutorConfig {
+    /// The program as typed; without a slash it is searched in the guest's PATH.
+    pub program: Vec<u8>,
+    /// Argument vector, the program's own name first.
+    pub argv: Vec<Vec<u8>>,
+    /// The guest's environment, `NAME=value` each. The executor's own is empty.
+    pub env: Vec<Vec<u8>>,
+    /// Where the guest's time comes from.
+    pub clock: Clock,
+    /// Where every random choice comes from: the schedule's, and the randomness the guest asks for.
+    pub seed: u64,
+    /// After how many instructions a thread must let others run.
+    pub quantum: u64,
+    /// Who runs next.
+    pub schedule: SchedulePolicy,
+    /// Whether programs that the guest starts run under the engine, too.
+    pub follow_children: bool,
+    /// What happens to the guest's memory accesses.
+    pub accesses: AccessLog,
+    /// Whether the time of each part is measured and system calls are counted by name.
+    pub stats: bool,
+}
+
+impl ExecutorConfig {
+    /// Instructions in a row, unless told otherwise.
+    pub const DEFAULT_QUANTUM: u64 = 100_000;
+
+    /// A run of `program` with everything at its default.
+    #[must_use]
+    pub fn new(program: Vec<u8>, argv: Vec<Vec<u8>>, env: Vec<Vec<u8>>) -> Self {
+        Self {
+            program,
+            argv,
+            env,
+            clock: Clock::Virtual,
+            seed: 0,
+            quantum: Self::DEFAULT_QUANTUM,
+            schedule: SchedulePolicy::RoundRobin,
+            follow_children: false,
+            accesses: AccessLog::Off,
+            stats: false,
+        }
+    }
+
+    /// The guest's PATH.
+    #[must_use]
+    pub fn search_path(&self) -> Option<&[u8]> {
+        self.env
+            .iter()
+            .find_map(|variable| variable.strip_prefix(b"PATH="))
+    }
+}
+
+/// Where the guest's time comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clock {
+    /// From the instructions executed; sleeping takes no time. Repeatable.
+    Virtual,
+    /// From the machine.
+    Real,
+}
+
+/// Who runs next, where more than one thread could.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SchedulePolicy {
+    /// Threads take turns.
+    RoundRobin,
+    /// The seed decides.
+    Random,
+}
+
+/// What happens to the guest's memory accesses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessLog {
+    /// They are not looked at.
+    Off,
+    /// They are logged and thrown away: measures the cost of logging.
+    Discard,
+    /// They are logged, counted and hashed: two runs with one hash did the same.
+    Hash,
+}

@@ -1,0 +1,28 @@
+//! What controller and executor say to each other.
+//!
+//! Three files, made by the controller and inherited by the executor, all of them memory (`memfd`), so that neither side
+//! can ever wait for the other:
+//!
+//! | file | who writes | what |
+//! | --- | --- | --- |
+//! | config | controller, before the start | [`ExecutorConfig`] |
+//! | report | executor, once, at its end | [`Report`] |
+//! | status | executor, all the time | [`Status`]: a heartbeat, and whether it waits for the outside world |
+//!
+//! The guest lives in the executor's address space and may overwrite anything there. So whatever the controller reads is
+//! bytes from outside: checked, never trusted.
+#![forbid(unsafe_code)]
+
+mod config;
+mod frame;
+mod outcome;
+mod stats;
+mod status;
+
+pub use config::{AccessLog, Clock, ExecutorConfig, SchedulePolicy};
+pub use frame::{FrameError, ReportWriter, read_config, read_report, write_config};
+pub use outcome::{
+    EngineFault, GuestFault, ModuleOffset, Outcome, REGISTER_NAMES, Refusal, Registers, Report,
+};
+pub use stats::{AccessStats, PartTimes, Stats, ThreadStats};
+pub use status::{STATUS_BYTES, Status};
