@@ -1,0 +1,98 @@
+//! The controller's side of a run: starts an executor, watches it, and says how it ended.
+//!
+//! The controller never runs guest code. The executor is expendable: it may crash, hang, be killed or be scribbled over
+//! by its guest, and each of these is an [`Ending`] that the controller lives to tell.
+#![forbid(unsafe_code)]
+
+mod channel;
+mod ending;
+mod signals;
+mod spawn;
+mod watch;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use verdict_protocol::{ExecutorConfig, FrameError};
+
+pub use ending::Ending;
+
+/// How an executor is started and watched. The default is right for everything but tests.
+#[derive(Clone, Debug)]
+pub struct LaunchOptions {
+    /// The executor's program.
+    pub executor: PathBuf,
+    /// Its first arguments; the numbers of three descriptors follow: config, report, status.
+    pub executor_arguments: Vec<OsString>,
+    /// What the user's signals mean during the run.
+    pub signals: SignalPolicy,
+    /// How often the heartbeat is looked at.
+    pub tick: Duration,
+    /// After how many ticks without a heartbeat the executor is taken for dead.
+    pub silent_ticks_max: u32,
+}
+
+/// What Ctrl-C and its like mean during a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SignalPolicy {
+    /// The guest decides, as it would without us: Ctrl-C reaches it from the terminal, SIGTERM is passed on, and the
+    /// controller ends when the guest does.
+    GuestDecides,
+    /// The controller ends at once, and the executor with it.
+    ControllerEnds,
+}
+
+/// The hidden subcommand that makes `verdict` an executor.
+pub const EXECUTOR_COMMAND: &str = "__executor";
+
+impl Default for LaunchOptions {
+    fn default() -> Self {
+        Self {
+            // This very program, whatever has happened to its file.
+            executor: "/proc/self/exe".into(),
+            executor_arguments: vec![EXECUTOR_COMMAND.into()],
+            signals: SignalPolicy::ControllerEnds,
+            tick: Duration::from_secs(1),
+            silent_ticks_max: 30,
+        }
+    }
+}
+
+/// Why there was no run at all.
+#[derive(thiserror::Error, Debug)]
+pub enum LaunchError {
+    /// The files that controller and executor share cannot be made.
+    #[error("cannot make the files shared with the executor: {0}")]
+    Channel(#[source] io::Error),
+    /// The config cannot be handed over.
+    #[error("cannot hand the executor its config: {0}")]
+    Config(#[source] FrameError),
+    /// No process.
+    #[error("cannot start the executor: {0}")]
+    Spawn(#[source] io::Error),
+    /// The process is there but cannot be watched.
+    #[error("cannot watch the executor: {0}")]
+    Watch(#[source] io::Error),
+}
+
+/// Runs one executor to its end.
+pub fn run(config: &ExecutorConfig, options: &LaunchOptions) -> Result<Ending, LaunchError> {
+    let channel = channel::Channel::new().map_err(LaunchError::Channel)?;
+    verdict_protocol::write_config(&channel.config, config).map_err(LaunchError::Config)?;
+    // Handlers first: between the start and them, Ctrl-C would end the controller alone.
+    let signals = match options.signals {
+        SignalPolicy::GuestDecides => {
+            Some(signals::GuestDecides::begin().map_err(LaunchError::Watch)?)
+        }
+        SignalPolicy::ControllerEnds => None,
+    };
+    let executor = spawn::spawn(&channel, options).map_err(LaunchError::Spawn)?;
+    let end = watch::until_end(executor, &channel, signals.as_ref(), options)
+        .map_err(LaunchError::Watch)?;
+    Ok(ending::decide(
+        end,
+        verdict_protocol::read_report(&channel.report),
+    ))
+}

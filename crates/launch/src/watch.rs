@@ -1,0 +1,189 @@
+//! Waiting for an executor, and noticing when waiting is of no use.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use verdict_protocol::Status;
+
+use crate::LaunchOptions;
+use crate::channel::Channel;
+use crate::signals::GuestDecides;
+
+/// How the process ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ProcessEnd {
+    Exited(i32),
+    Signalled(i32),
+    /// It showed no sign of life and was killed by us.
+    Silent,
+}
+
+/// An executor that is killed when it is no longer watched, so that no error leaves one behind.
+struct Watched {
+    child: Child,
+    descriptor: OwnedFd,
+    over: bool,
+}
+
+impl Watched {
+    fn new(mut child: Child) -> io::Result<Self> {
+        match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
+            Ok(descriptor) => Ok(Self {
+                child,
+                descriptor,
+                over: false,
+            }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error.into())
+            }
+        }
+    }
+
+    fn reap(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait()?;
+        self.over = true;
+        Ok(status)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if !self.over {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Waits for the executor's end. Ticks are counted, not seconds: while controller and executor are stopped together
+/// (Ctrl-Z), time passes but no ticks do.
+pub(crate) fn until_end(
+    child: Child,
+    channel: &Channel,
+    signals: Option<&GuestDecides>,
+    options: &LaunchOptions,
+) -> io::Result<ProcessEnd> {
+    let mut executor = Watched::new(child)?;
+    let mut silence = Silence::default();
+    loop {
+        match wait_once(&executor, signals, options)? {
+            Event::Ended => return Ok(end_of(executor.reap()?)),
+            Event::Termination => {
+                // It may end at this very moment; then there is nobody to tell.
+                let _ = pidfd_send_signal(&executor.descriptor, Signal::TERM);
+            }
+            Event::Tick => {
+                silence.observe(channel.status()?, is_stopped(&executor.child));
+                if silence.ticks >= options.silent_ticks_max {
+                    executor.child.kill()?;
+                    executor.reap()?;
+                    return Ok(ProcessEnd::Silent);
+                }
+            }
+        }
+    }
+}
+
+/// For how long nothing has been heard.
+#[derive(Default, Debug)]
+struct Silence {
+    last_beat: u64,
+    ticks: u32,
+}
+
+impl Silence {
+    fn observe(&mut self, status: Status, stopped: bool) {
+        let excused = status.blocked || stopped;
+        if excused || status.heartbeat != self.last_beat {
+            self.ticks = 0;
+        } else {
+            self.ticks += 1;
+        }
+        self.last_beat = status.heartbeat;
+    }
+}
+
+enum Event {
+    Ended,
+    Termination,
+    Tick,
+}
+
+fn wait_once(
+    executor: &Watched,
+    signals: Option<&GuestDecides>,
+    options: &LaunchOptions,
+) -> io::Result<Event> {
+    let timeout = Timespec::try_from(options.tick).map_err(io::Error::other)?;
+    loop {
+        let mut sources = vec![PollFd::new(&executor.descriptor, PollFlags::IN)];
+        sources.extend(signals.map(|s| PollFd::from_borrowed_fd(s.descriptor(), PollFlags::IN)));
+        match poll(&mut sources, Some(&timeout)) {
+            Ok(0) => return Ok(Event::Tick),
+            Ok(_) if !sources[0].revents().is_empty() => return Ok(Event::Ended),
+            Ok(_) if signals.is_some_and(GuestDecides::take_termination) => {
+                return Ok(Event::Termination);
+            }
+            // A signal that needs nothing done.
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn end_of(status: ExitStatus) -> ProcessEnd {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => ProcessEnd::Exited(code),
+        (None, signal) => ProcessEnd::Signalled(signal.unwrap_or(0)),
+    }
+}
+
+/// Stopped by a signal or by a debugger: silent, and rightly so.
+fn is_stopped(child: &Child) -> bool {
+    // Where there is nothing to read the process is gone, and the next event is its end.
+    fs::read_to_string(format!("/proc/{}/stat", child.id()))
+        .is_ok_and(|stat| matches!(state(&stat), Some('T' | 't')))
+}
+
+/// The state follows the name, which is in parentheses and may hold any characters.
+fn state(stat: &str) -> Option<char> {
+    stat.rsplit(')').next()?.trim_start().chars().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_no_beat_without_an_excuse() {
+        let mut silence = Silence::default();
+        let mut ticks_after = |heartbeat, blocked, stopped| {
+            silence.observe(Status { heartbeat, blocked }, stopped);
+            silence.ticks
+        };
+        assert_eq!(ticks_after(0, false, false), 1);
+        assert_eq!(ticks_after(0, false, false), 2);
+        assert_eq!(ticks_after(1, false, false), 0);
+        assert_eq!(ticks_after(1, false, false), 1);
+        assert_eq!(ticks_after(1, true, false), 0);
+        assert_eq!(ticks_after(1, false, false), 1);
+        assert_eq!(ticks_after(1, false, true), 0);
+    }
+
+    #[test]
+    fn the_state_is_found_behind_any_name() {
+        assert_eq!(state("12 (verdict) S 1 12"), Some('S'));
+        assert_eq!(state("12 (a) T (b) t 1 12"), Some('t'));
+        assert_eq!(state(""), None);
+        let own = fs::read_to_string("/proc/self/stat").unwrap();
+        assert!(matches!(state(&own), Some('R' | 'S')), "{own}");
+    }
+}
