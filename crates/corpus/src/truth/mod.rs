@@ -60,6 +60,8 @@ pub struct Race {
     pub class: Class,
     /// What comparing both orders at the end of their segments shows.
     pub replay: ReplayOutcome,
+    /// Another outcome that is right too: which one it is depends on the recorded order.
+    pub or_replay: Option<ReplayOutcome>,
     /// The outcome in the paper's own replayer, which cannot leave the recorded path; equal to
     /// `replay` unless stated.
     pub paper_replay: ReplayOutcome,
@@ -104,6 +106,11 @@ impl Race {
             _ => truth == class,
         };
         fits(self.class) || self.or.is_some_and(fits)
+    }
+
+    /// Whether `outcome` is a right outcome of replaying both orders.
+    pub fn accepts_replay(&self, outcome: ReplayOutcome) -> bool {
+        self.replay == outcome || self.or_replay == Some(outcome)
     }
 
     /// Whether every run with [`Truth::args`] of the build of `opt` shows the race.

@@ -20,6 +20,7 @@ const RACE_KEYS: &[&str] = &[
     "observed",
     "class",
     "replay",
+    "or-replay",
     "paper-replay",
     "needs",
     "otherwise",
@@ -398,6 +399,12 @@ fn build_race(race: RaceFields, marks: &[Access], errors: &mut Errors) -> Option
         REPLAYS,
         errors,
     );
+    let or_replay = word(
+        fields.optional("or-replay"),
+        ReplayOutcome::from_word,
+        REPLAYS,
+        errors,
+    );
     let paper_replay = word(
         fields.optional("paper-replay"),
         ReplayOutcome::from_word,
@@ -454,6 +461,7 @@ fn build_race(race: RaceFields, marks: &[Access], errors: &mut Errors) -> Option
         observed: observed?,
         class: class?,
         replay: replay?,
+        or_replay,
         paper_replay: paper_replay?,
         needs: needs?,
         otherwise: if needs == Some(Needs::None) {

@@ -27,7 +27,8 @@ pub enum Gpr {
 
 /// Names of the general registers in encoding order.
 pub const GPR_NAMES: [&str; 16] = [
-    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+    "r14", "r15",
 ];
 
 /// Why translated code came back.
@@ -54,7 +55,9 @@ impl ExitReason {
     /// The reason behind a number found in the context; `None` if the context was overwritten.
     pub fn from_raw(raw: u64) -> Option<Self> {
         use ExitReason::*;
-        [Link, Indirect, Syscall, Emulate, Budget, OneOff, Fault].into_iter().find(|r| *r as u64 == raw)
+        [Link, Indirect, Syscall, Emulate, Budget, OneOff, Fault]
+            .into_iter()
+            .find(|r| *r as u64 == raw)
     }
 }
 

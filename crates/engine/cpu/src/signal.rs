@@ -64,8 +64,8 @@ impl HostSignalFrame<'_> {
     pub fn gprs(&self) -> [u64; 16] {
         use libc::*;
         [
-            REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI, REG_R8, REG_R9, REG_R10, REG_R11,
-            REG_R12, REG_R13, REG_R14, REG_R15,
+            REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI, REG_R8, REG_R9,
+            REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
         ]
         .map(|r| self.context.uc_mcontext.gregs[r as usize] as u64)
     }
@@ -83,17 +83,30 @@ impl HostSignalFrame<'_> {
     /// CPU's error code and trap number of a synchronous fault.
     pub fn trap(&self) -> (u64, u64) {
         let gregs = &self.context.uc_mcontext.gregs;
-        (gregs[libc::REG_TRAPNO as usize] as u64, gregs[libc::REG_ERR as usize] as u64)
+        (
+            gregs[libc::REG_TRAPNO as usize] as u64,
+            gregs[libc::REG_ERR as usize] as u64,
+        )
     }
 }
 
 type Handler = fn(&mut HostSignalFrame<'_>) -> SignalVerdict;
 static HANDLER: OnceLock<Handler> = OnceLock::new();
 
-extern "C" fn on_signal(signal: i32, info: *const libc::siginfo_t, context: *mut libc::ucontext_t, fs_base: u64) {
+extern "C" fn on_signal(
+    signal: i32,
+    info: *const libc::siginfo_t,
+    context: *mut libc::ucontext_t,
+    fs_base: u64,
+) {
     // SAFETY: the kernel passes valid pointers to a SA_SIGINFO handler; nobody else refers to them.
     let (info, context) = unsafe { (&*info, &mut *context) };
-    let mut frame = HostSignalFrame { signal, info, context, fs_base };
+    let mut frame = HostSignalFrame {
+        signal,
+        info,
+        context,
+        fs_base,
+    };
     if let Some(failed) = copy::recovery(frame.rip())
         && matches!(signal, libc::SIGSEGV | libc::SIGBUS)
     {
@@ -118,7 +131,11 @@ fn leave_guest(context: &mut libc::ucontext_t) {
 
 /// Gives this thread the stack on which host signals are handled.
 pub fn set_signal_stack(stack: &'static mut [u8]) -> std::io::Result<()> {
-    let description = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: stack.len() };
+    let description = libc::stack_t {
+        ss_sp: stack.as_mut_ptr().cast(),
+        ss_flags: 0,
+        ss_size: stack.len(),
+    };
     // SAFETY: the memory is 'static and handed over exclusively.
     match unsafe { libc::sigaltstack(&description, std::ptr::null_mut()) } {
         0 => Ok(()),
