@@ -17,16 +17,12 @@
 
 static volatile int stop_requested;
 
-static void work0() {
-    stop_requested = 1;           //~ RACE(a) write
-}
-
-static void work1() {
-    stop_requested = 1;           //~ RACE(a) write
+static void request_stop() {
+    stop_requested = 1;               //~ RACE(a) write
 }
 
 int main() {
-    std::thread t1(work0), t2(work1);
+    std::thread t1(request_stop), t2(request_stop);
     t1.join();
     t2.join();
     std::printf("stop %d\n", stop_requested);

@@ -11,18 +11,13 @@
 static std::mutex lock;
 static int stop_requested;
 
-static void work0() {
-    std::lock_guard<std::mutex> guard(lock);
-    stop_requested = 1;
-}
-
-static void work1() {
+static void request_stop() {
     std::lock_guard<std::mutex> guard(lock);
     stop_requested = 1;
 }
 
 int main() {
-    std::thread t1(work0), t2(work1);
+    std::thread t1(request_stop), t2(request_stop);
     t1.join();
     t2.join();
     std::printf("stop %d\n", stop_requested);
