@@ -6,7 +6,7 @@ use std::process::ExitCode;
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  nothing to report
-  1  races were reported, at or above --fail-on where the command has it
+  1  races were reported (at or above --fail-on, where there is one)
   2  bad usage or bad input
   3  the program could not be run, or verdict itself failed";
 

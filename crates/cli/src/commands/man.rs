@@ -73,7 +73,11 @@ fn render(command: &clap::Command) -> Vec<u8> {
         .manual("verdict manual");
     man.render(&mut page)
         .expect("writing to memory cannot fail");
-    page
+    let page = String::from_utf8(page).expect("help is text");
+    // What follows the options in the help is a section with a name, not "extra".
+    let page = page.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n");
+    page.replace(".SH EXTRA\nExit codes:\n", ".SH EXIT STATUS\n")
+        .into_bytes()
 }
 
 /// `verdict-trace-info`.

@@ -50,5 +50,6 @@ fn every_command_has_a_page() {
         stdout(&["man"]),
         fs::read_to_string(folder.path().join("verdict.1")).unwrap()
     );
-    assert!(stdout(&["man"]).contains("Exit codes:"));
+    assert!(stdout(&["man"]).contains(".SH EXIT STATUS\n"));
+    assert!(stdout(&["man", "man"]).contains(".SH EXAMPLES\n"));
 }
