@@ -1,0 +1,194 @@
+//! One binary, read once.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
+use object::{Object, ObjectSection, ObjectSegment};
+
+use crate::debug_file;
+use crate::location::{Frame, Function, Source};
+use crate::symbols::Symbols;
+
+type Reader = EndianArcSlice<LittleEndian>;
+
+/// What is known of a binary. Nothing, where it cannot be read or makes no sense.
+#[derive(Default)]
+pub(crate) struct Module {
+    segments: Vec<Segment>,
+    symbols: Symbols,
+    debug: Option<addr2line::Context<Reader>>,
+}
+
+/// A part of the file and where it was linked to be.
+struct Segment {
+    offset: u64,
+    address: u64,
+    size: u64,
+}
+
+impl Module {
+    pub(crate) fn open(path: &Path, debug_root: &Path) -> Self {
+        // A place in a device or a pipe names nothing, and reading one may never end.
+        if !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+            return Self::default();
+        }
+        fs::read(path).map_or_else(
+            |_| Self::default(),
+            |bytes| Self::parse(&bytes, path, debug_root),
+        )
+    }
+
+    fn parse(bytes: &[u8], path: &Path, debug_root: &Path) -> Self {
+        let Ok(binary) = object::File::parse(bytes) else {
+            return Self::default();
+        };
+        let mut module = Self {
+            segments: segments(&binary),
+            symbols: Symbols::read(&binary),
+            debug: debug_information(&binary, debug_root),
+        };
+        let stripped = binary.symbols().next().is_none();
+        if module.debug.is_none() || stripped {
+            module.add_separate(&binary, path, debug_root);
+        }
+        module
+    }
+
+    fn add_separate<'data>(&mut self, binary: &impl Object<'data>, path: &Path, debug_root: &Path) {
+        let Some(bytes) = debug_file::find(binary, path, debug_root) else {
+            return;
+        };
+        let Ok(separate) = object::File::parse(&*bytes) else {
+            return;
+        };
+        if self.debug.is_none() {
+            self.debug = debug_information(&separate, debug_root);
+        }
+        let symbols = Symbols::read(&separate);
+        if !symbols.is_empty() {
+            self.symbols = symbols;
+        }
+    }
+
+    pub(crate) fn frames_at_file_offset(&self, file_offset: u64) -> Vec<Frame> {
+        let segment = self
+            .segments
+            .iter()
+            .find(|s| contains(s.offset, s.size, file_offset));
+        segment.map_or_else(Vec::new, |s| {
+            self.frames_at(s.address.wrapping_add(file_offset - s.offset))
+        })
+    }
+
+    pub(crate) fn file_offset(&self, address: u64) -> Option<u64> {
+        let segment = self
+            .segments
+            .iter()
+            .find(|s| contains(s.address, s.size, address))?;
+        segment.offset.checked_add(address - segment.address)
+    }
+
+    pub(crate) fn frames_at(&self, address: u64) -> Vec<Frame> {
+        let mut frames = self
+            .debug
+            .as_ref()
+            .map_or_else(Vec::new, |debug| debug_frames(debug, address));
+        let symbol = self.symbols.find(address);
+        match frames.last_mut() {
+            Some(outermost) => outermost.function = better_name(outermost.function.take(), symbol),
+            None => frames.extend(symbol.map(|function| Frame {
+                function: Some(function),
+                source: None,
+            })),
+        }
+        frames
+    }
+}
+
+/// Debug information may know the line and not the function (assembly), or the function's bare name only (Rust with
+/// line tables); the symbol of the same function then says more.
+fn better_name(debug: Option<Function>, symbol: Option<Function>) -> Option<Function> {
+    let (Some(debug_function), Some(symbol_function)) = (&debug, &symbol) else {
+        return debug.or(symbol);
+    };
+    let bare = !debug_function.name.contains([':', '(']);
+    let qualified = symbol_function
+        .name
+        .contains(&format!("::{}", debug_function.name));
+    if bare && qualified {
+        return symbol.map(|function| Function {
+            offset: None,
+            ..function
+        });
+    }
+    debug
+}
+
+fn contains(start: u64, size: u64, point: u64) -> bool {
+    point >= start && point - start < size
+}
+
+fn segments<'data>(binary: &impl Object<'data>) -> Vec<Segment> {
+    binary
+        .segments()
+        .map(|segment| {
+            let (offset, size) = segment.file_range();
+            Segment {
+                offset,
+                size,
+                address: segment.address(),
+            }
+        })
+        .collect()
+}
+
+/// None where there is none, or where it makes no sense.
+fn debug_information<'data>(
+    binary: &impl Object<'data>,
+    debug_root: &Path,
+) -> Option<addr2line::Context<Reader>> {
+    binary.section_by_name(".debug_info")?;
+    let mut dwarf = Dwarf::load(|id| load_section(binary, id)).ok()?;
+    if let Some(bytes) = debug_file::find_supplementary(binary, debug_root)
+        && let Ok(supplementary) = object::File::parse(&*bytes)
+    {
+        dwarf.load_sup(|id| load_section(&supplementary, id)).ok()?;
+    }
+    addr2line::Context::from_dwarf(dwarf).ok()
+}
+
+/// A section that is missing or cannot be decompressed is an empty one.
+fn load_section<'data>(binary: &impl Object<'data>, id: SectionId) -> Result<Reader, gimli::Error> {
+    let data = binary
+        .section_by_name(id.name())
+        .and_then(|section| section.uncompressed_data().ok())
+        .unwrap_or_default();
+    Ok(Reader::new(Arc::from(&*data), LittleEndian))
+}
+
+fn debug_frames(debug: &addr2line::Context<Reader>, address: u64) -> Vec<Frame> {
+    let Ok(mut found) = debug.find_frames(address).skip_all_loads() else {
+        return Vec::new();
+    };
+    let mut frames = Vec::new();
+    while let Ok(Some(frame)) = found.next() {
+        frames.push(Frame {
+            function: frame.function.as_ref().and_then(|function| {
+                let name = function.demangle().ok()?.into_owned();
+                Some(Function { name, offset: None })
+            }),
+            source: frame.location.and_then(|location| {
+                Some(Source {
+                    file: location.file?.to_owned(),
+                    line: location.line,
+                    column: location.column,
+                })
+            }),
+        });
+    }
+    // A unit that covers the address and knows nothing of it is no frame.
+    frames.retain(|frame| frame.function.is_some() || frame.source.is_some());
+    frames
+}
