@@ -1,0 +1,43 @@
+//! Race detectors over traces. Pure functions of a trace: events in, [`Findings`] out.
+//!
+//! One file each, all behind one trait, [`Detector`]:
+//!
+//! | algorithm | keeps per location | answers |
+//! | --- | --- | --- |
+//! | `adjacent` | the last access | race / no-race / inconclusive |
+//! | `local` | the last read and the last write | race / no-race / inconclusive |
+//! | `race` | the last write and the parallel reads since | race / no-race, exactly |
+//! | `current` | the last read and write of every thread | race / no-race, exactly |
+//! | `fasttrack` | as `race`, in epochs | the first race of each location |
+//! | `hb` | every access that can still race | every race |
+//! | `hybrid` | the same, with the locks held | what could race if locks were taken in another order |
+//!
+//! Two accesses *conflict* if they come from different threads, touch a common byte, one writes, and not both are
+//! atomic; `free` writes the whole block. An allocation makes its bytes a fresh object: earlier accesses no
+//! longer touch them, and one that is cut in two by an allocation in its middle counts as two from then on.
+//! A *location* is the first byte of an access; it is racy if any byte of any access that starts there is.
+#![forbid(unsafe_code)]
+
+mod access;
+mod adjacent;
+mod complete;
+mod current;
+mod detector;
+mod fasttrack;
+mod findings;
+mod hb;
+mod history;
+mod hybrid;
+mod limited;
+mod local;
+mod locksets;
+mod machine;
+mod pages;
+mod race;
+mod races;
+mod shadow;
+
+pub use access::{AccessKind, Conflict};
+pub use detector::{Algorithm, DetectError, Detector, EVENTS_MAX, detect};
+pub use findings::{Answer, Findings, HistorySize, TraceSize};
+pub use races::{PairBy, Race, RaceSet, Side};

@@ -1,0 +1,9 @@
+//! Detectors against the papers' examples, against a naive twin, and under many threads and events.
+
+mod large;
+mod naive;
+mod paper;
+mod random;
+mod rules;
+mod text;
+mod twin;
