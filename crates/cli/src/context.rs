@@ -56,6 +56,11 @@ impl Context {
             .map_err(|error| CliError::writing("standard output", &error))
     }
 
+    /// Writes text that the user asked for to standard error, where standard output is not ours to write to.
+    pub fn remark(&self, text: &str) {
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+
     /// Tells the user something worth knowing, on standard error, unless `-q`.
     pub fn note(&self, text: impl Display) {
         self.say(Verbosity::Normal, text);

@@ -9,6 +9,7 @@ mod bug;
 pub mod commands;
 mod context;
 mod error;
+mod executor;
 mod exit;
 mod interrupt;
 mod paint;
@@ -25,6 +26,9 @@ pub use paint::Paint;
 /// Runs `verdict` with the given arguments, the first of which is the program's name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if executor::is_wanted(&arguments) {
+        return executor::run(&arguments);
+    }
     bug::guarded(|| run(arguments))
 }
 

@@ -4,6 +4,7 @@
 //! [`run`]. Its help must end in examples; a test goes through all commands and looks.
 
 mod completions;
+mod exec;
 mod man;
 
 use clap::Subcommand;
@@ -16,6 +17,8 @@ use crate::{CliError, Context, Exit};
 pub enum Command {
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Run a program under the engine, deterministically
+    Exec(exec::Args),
     /// Print the manual page, or write all of them into a folder
     Man(man::Args),
 }
@@ -23,6 +26,7 @@ pub enum Command {
 pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError> {
     match command {
         Command::Completions(args) => completions::run(args, context),
+        Command::Exec(args) => exec::run(args, context),
         Command::Man(args) => man::run(args, context),
     }
 }
