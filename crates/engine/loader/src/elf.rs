@@ -48,7 +48,7 @@ pub enum ElfProblem {
     #[error("is not an ELF file")]
     NotElf,
     /// ELFCLASS32.
-    #[error("is a 32-bit program ({machine}); build it for 64-bit x86-64 (gcc -m64)")]
+    #[error("is a 32-bit program ({machine}); build it for x86-64")]
     Bits32 {
         /// For which machine.
         machine: String,

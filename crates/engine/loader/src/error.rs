@@ -311,6 +311,9 @@ struct Shown<'a>(&'a PathBuf);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.as_os_str().is_empty() {
+            return f.write_str("the empty name");
+        }
         for c in self.0.to_string_lossy().chars() {
             if c.is_control() {
                 write!(f, "{}", c.escape_default())?;

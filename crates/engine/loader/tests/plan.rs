@@ -134,7 +134,11 @@ fn what_is_no_program_is_refused() {
             "no-such-program-anywhere: not found in PATH; check the spelling, or give a path with a slash"
         ],
     );
-    refused(Path::new(""), 2, expect![": no such file; check the path"]);
+    refused(
+        Path::new(""),
+        2,
+        expect!["the empty name: no such file; check the path"],
+    );
     refused(
         folder.path(),
         13,
