@@ -72,10 +72,17 @@ impl Instruction {
     }
 }
 
-/// The instructions that the debug information gives to each line of `source`.
+/// The instructions that the debug information gives to each line of `source`; an inlined
+/// instruction belongs to every line of its inline chain.
 pub fn instructions_by_line(binary: &Path, source: &Path) -> BTreeMap<u32, Vec<Instruction>> {
     let output = Command::new("objdump")
-        .args(["-d", "-l", "--no-show-raw-insn", "--section=.text"])
+        .args([
+            "-d",
+            "-l",
+            "--inlines",
+            "--no-show-raw-insn",
+            "--section=.text",
+        ])
         .arg(binary)
         .output()
         .unwrap_or_else(|error| panic!("objdump, part of binutils, cannot be started: {error}"));
@@ -87,17 +94,22 @@ pub fn instructions_by_line(binary: &Path, source: &Path) -> BTreeMap<u32, Vec<I
     let listing = String::from_utf8_lossy(&output.stdout);
     let source = source.to_str().expect("paths of programs are text");
     let mut by_line: BTreeMap<u32, Vec<Instruction>> = BTreeMap::new();
-    let mut current = None;
+    let mut chain: Vec<u32> = Vec::new();
+    let mut chain_used = false;
     for text in listing.lines() {
         if let Some((_, instruction)) = text.split_once(":\t") {
-            if let Some(line) = current {
+            chain_used = true;
+            for &line in &chain {
                 by_line
                     .entry(line)
                     .or_default()
                     .push(Instruction(instruction.trim().to_owned()));
             }
-        } else if text.starts_with('/') {
-            current = line_of(text, source);
+        } else if let Some(place) = text.strip_prefix("inlined by ") {
+            chain.extend(line_of(place, source));
+        } else if text.starts_with('/') || chain_used {
+            chain = line_of(text, source).into_iter().collect();
+            chain_used = false;
         }
     }
     by_line
