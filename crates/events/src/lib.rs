@@ -9,6 +9,7 @@
 
 mod error;
 mod event;
+pub mod generate;
 mod ids;
 mod input;
 mod intern;
