@@ -14,6 +14,7 @@ mod ids;
 mod input;
 mod intern;
 mod names;
+pub mod native;
 mod open;
 mod source;
 mod text;

@@ -61,7 +61,7 @@ impl Program {
             Addressing::Named => (location, 1),
             Addressing::Addresses if location < self.shared => (0x0060_4000 + 8 * location, 8),
             Addressing::Addresses => {
-                let size = if location % 4 == 0 { 4 } else { 8 };
+                let size = if location.is_multiple_of(4) { 4 } else { 8 };
                 (0x7fff_8000_0000 + 8 * location, size)
             }
         };

@@ -1,0 +1,279 @@
+//! The body of an event frame into events. See [`super::encode`] for the layout.
+
+use super::encode::sign_first;
+use super::shape::{OperandKind, Shape};
+use super::varint::{Cursor, Expected};
+use crate::{Addr, Event, EventKind, SiteId, ThreadId};
+
+/// How many threads and sites have been named: events may use no others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) threads: usize,
+    pub(crate) sites: usize,
+}
+
+/// One event frame being delivered.
+pub(crate) struct FrameEvents {
+    body: Vec<u8>,
+    cells: Vec<Cell>,
+    /// Indexed by operand number. As long as a two-byte number can reach, so that no index can be out of bounds;
+    /// only the first `operand_count` are of this frame.
+    operands: Box<[u64; 1 << 16]>,
+    operand_count: usize,
+    known: Known,
+    /// Offset of the columns in `body`.
+    columns: usize,
+    /// Offset of the next extra in `body`.
+    extras: usize,
+    events: usize,
+    next: usize,
+}
+
+/// A shape, and where its events are.
+struct Cell {
+    /// An event of the shape, with any operand.
+    event: Event,
+    shape: Shape,
+    /// Number of the operand its last event had.
+    last: u16,
+    /// Whether an event is made by putting the address into `event`.
+    plain: bool,
+}
+
+impl FrameEvents {
+    pub(crate) fn new() -> Self {
+        let operands = vec![0; 1 << 16].into_boxed_slice();
+        Self {
+            body: Vec::new(),
+            cells: Vec::new(),
+            operands: operands.try_into().expect("65536 operands"),
+            operand_count: 0,
+            known: Known {
+                threads: 0,
+                sites: 0,
+            },
+            columns: 0,
+            extras: 0,
+            events: 0,
+            next: 0,
+        }
+    }
+
+    /// The buffer for the next body; to be followed by [`FrameEvents::start`].
+    pub(crate) fn body_mut(&mut self) -> &mut Vec<u8> {
+        self.next = 0;
+        self.events = 0;
+        &mut self.body
+    }
+
+    /// Reads the tables of the body.
+    pub(crate) fn start(&mut self, events: usize, known: Known) -> Result<(), Expected> {
+        self.known = known;
+        let mut cursor = Cursor::new(&self.body);
+        read_shapes(&mut cursor, &mut self.cells, known)?;
+        self.operand_count = read_operands(&mut cursor, &mut self.operands)?;
+        self.columns = self.body.len() - cursor.remaining();
+        cursor
+            .bytes(4 * events)
+            .map_err(|_| "four bytes an event")?;
+        self.extras = self.columns + 4 * events;
+        self.events = events;
+        Ok(())
+    }
+
+    /// Events not delivered yet.
+    pub(crate) fn remaining(&self) -> usize {
+        self.events - self.next
+    }
+
+    /// Appends the next events to `batch`, at most `limit`.
+    pub(crate) fn take(&mut self, limit: usize, batch: &mut Vec<Event>) -> Result<(), Expected> {
+        let end = self.next + limit.min(self.remaining());
+        let columns = Columns::new(&self.body[self.columns..], self.events, self.next..end);
+        let mut extras = Extras {
+            body: &self.body,
+            at: self.extras,
+        };
+        let mut operand_max = 0;
+        let mut problem = None;
+        let cells = self.cells.as_mut_slice();
+        let operands = &*self.operands;
+        let known = self.known;
+        batch.extend(columns.map(|(shape, step)| {
+            let Some(cell) = cells.get_mut(usize::from(shape)) else {
+                problem = Some("the number of a shape");
+                return NOTHING;
+            };
+            cell.last = cell.last.wrapping_add(sign_first(step));
+            operand_max = operand_max.max(cell.last);
+            let operand = operands[usize::from(cell.last)];
+            let mut event = cell.event;
+            if cell.plain {
+                set_addr(&mut event.kind, operand);
+                debug_assert_eq!(cell.shape.event(operand, 0), Ok(event));
+                return event;
+            }
+            cell.unusual(operand, &mut extras, known)
+                .unwrap_or_else(|expected| {
+                    problem = Some(expected);
+                    NOTHING
+                })
+        }));
+        self.extras = extras.at;
+        self.next = end;
+        if usize::from(operand_max) >= self.operand_count {
+            problem = Some("the number of an operand");
+        }
+        if self.remaining() == 0 && self.extras != self.body.len() {
+            problem = problem.or(Some("the end of the body after its last event"));
+        }
+        problem.map_or(Ok(()), Err)
+    }
+
+    /// Passes over the next events, at most `limit`.
+    pub(crate) fn skip(&mut self, limit: usize) -> Result<(), Expected> {
+        let mut unwanted = Vec::with_capacity(limit.min(self.remaining()));
+        self.take(limit, &mut unwanted)
+    }
+}
+
+/// Stands for an event that could not be made, in a batch that is then not delivered.
+const NOTHING: Event = Event {
+    thread: ThreadId(0),
+    site: SiteId(0),
+    kind: EventKind::Begin,
+};
+
+#[inline(always)]
+fn set_addr(kind: &mut EventKind, addr: u64) {
+    match kind {
+        EventKind::Read(access)
+        | EventKind::Write(access)
+        | EventKind::AtomicLoad(access, _)
+        | EventKind::AtomicStore(access, _)
+        | EventKind::AtomicRmw(access, _) => access.addr = Addr(addr),
+        _ => {}
+    }
+}
+
+impl Cell {
+    #[inline(never)]
+    fn unusual(
+        &self,
+        operand: u64,
+        extras: &mut Extras<'_>,
+        known: Known,
+    ) -> Result<Event, Expected> {
+        let extra = match self.shape.has_extra() {
+            true => extras.next()?,
+            false => 0,
+        };
+        if self.shape.operand_kind() == OperandKind::Thread && operand >= known.threads as u64 {
+            return Err("a thread that has a name");
+        }
+        self.shape.event(operand, extra)
+    }
+}
+
+/// The numbers that some events have besides their operand.
+struct Extras<'a> {
+    body: &'a [u8],
+    at: usize,
+}
+
+impl Extras<'_> {
+    fn next(&mut self) -> Result<u64, Expected> {
+        let mut cursor = Cursor::new(&self.body[self.at..]);
+        let extra = cursor.varint()?;
+        self.at = self.body.len() - cursor.remaining();
+        Ok(extra)
+    }
+}
+
+/// Shape and step of consecutive events.
+struct Columns;
+
+impl Columns {
+    #[expect(
+        clippy::new_ret_no_self,
+        reason = "it makes an iterator out of the four planes"
+    )]
+    #[inline(always)]
+    fn new(
+        columns: &[u8],
+        events: usize,
+        range: std::ops::Range<usize>,
+    ) -> impl ExactSizeIterator<Item = (u16, u16)> {
+        let plane = |number: usize| &columns[number * events..(number + 1) * events][range.clone()];
+        let shapes = plane(0).iter().zip(plane(1));
+        let steps = plane(2).iter().zip(plane(3));
+        shapes
+            .zip(steps)
+            .map(|((&shape_low, &shape_high), (&step_low, &step_high))| {
+                let shape = u16::from_le_bytes([shape_low, shape_high]);
+                (shape, u16::from_le_bytes([step_low, step_high]))
+            })
+    }
+}
+
+fn read_shapes(
+    cursor: &mut Cursor<'_>,
+    cells: &mut Vec<Cell>,
+    known: Known,
+) -> Result<(), Expected> {
+    cells.clear();
+    let count = cursor.count()?;
+    if count > 1 << 16 {
+        return Err("at most 65536 shapes");
+    }
+    let mut site_before = 0;
+    for _ in 0..count {
+        let shape = read_shape(cursor, site_before)?;
+        if shape.thread.0 as usize >= known.threads || shape.site.0 as usize >= known.sites {
+            return Err("a thread and a site that have names");
+        }
+        site_before = shape.site.0.into();
+        let event = shape.event(0, 0)?;
+        cells.push(Cell {
+            event,
+            shape,
+            last: 0,
+            plain: shape.operand_kind() == OperandKind::Location && !shape.has_extra(),
+        });
+    }
+    Ok(())
+}
+
+fn read_shape(cursor: &mut Cursor<'_>, site_before: i64) -> Result<Shape, Expected> {
+    let thread = ThreadId(cursor.varint_u32()?);
+    let code = cursor.byte()?;
+    let detail = cursor.byte()?;
+    let size = cursor.varint_u32()?;
+    let site = site_before.wrapping_add(cursor.signed()?);
+    let site = u32::try_from(site).map_err(|_| "a site number")?;
+    Ok(Shape {
+        thread,
+        site: SiteId(site),
+        code,
+        detail,
+        size,
+    })
+}
+
+fn read_operands(
+    cursor: &mut Cursor<'_>,
+    operands: &mut [u64; 1 << 16],
+) -> Result<usize, Expected> {
+    let count = cursor.count()?;
+    if count > operands.len() {
+        return Err("at most 65536 operands");
+    }
+    let mut before = 0u64;
+    for operand in &mut operands[..count] {
+        before = before
+            .checked_add(cursor.varint()?)
+            .ok_or("an operand of at most 64 bits")?;
+        *operand = before;
+    }
+    Ok(count)
+}
