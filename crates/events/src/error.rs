@@ -21,7 +21,7 @@ pub enum TraceError {
         problem: String,
     },
     /// A line of a text trace is not of its format.
-    #[error("{file}:{line}: expected {expected}, found `{found}`")]
+    #[error("{file}:{line}: expected {expected}, found {}", quoted(.found))]
     Text {
         /// The file, or `<stdin>`.
         file: String,
@@ -63,6 +63,12 @@ pub enum WriteError {
     /// Writing the bytes failed.
     #[error("cannot be written: {0}")]
     Io(#[from] std::io::Error),
+    /// The format can only be read.
+    #[error("{format} traces can be read but not written")]
+    ReadOnly {
+        /// The format.
+        format: &'static str,
+    },
     /// The target format has no words for an event.
     #[error("{format} cannot express event {position} ({event}): {reason}")]
     Inexpressible {
@@ -75,4 +81,11 @@ pub enum WriteError {
         /// What the format lacks.
         reason: String,
     },
+}
+
+fn quoted(found: &str) -> String {
+    match found {
+        "" => "nothing".to_owned(),
+        _ => format!("`{found}`"),
+    }
 }

@@ -4,11 +4,13 @@
 //! that sequence, counted from 0; it is not stored in the event, since every [`TraceSource`] delivers
 //! events in order and without gaps.
 //!
-//! [`open`] reads a trace file of any supported [`Format`].
+//! [`open`] reads a trace file of any supported [`Format`]; [`create`] writes one.
 #![forbid(unsafe_code)]
 
+mod describe;
 mod error;
 mod event;
+mod export;
 pub mod generate;
 mod ids;
 mod input;
@@ -21,8 +23,12 @@ mod text;
 
 pub use error::{TraceError, WriteError};
 pub use event::{Access, Event, EventKind, LockMode, MemoryOrder};
+pub use export::{TraceWriter, create};
 pub use ids::{Addr, Position, SiteId, SyncId, ThreadId};
 pub use names::NameTable;
-pub use open::{Format, open};
+pub use open::{Format, open, read_as};
 pub use source::{Names, TraceSource};
-pub use text::std::StdReader;
+pub use text::csv::{CsvReader, CsvWriter};
+pub use text::roadrunner::{RoadRunnerReader, RoadRunnerWriter};
+pub use text::rv_predict::RvPredictReader;
+pub use text::std::{StdReader, StdWriter};

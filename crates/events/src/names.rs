@@ -1,6 +1,6 @@
 //! Tables of names: many short strings in one allocation, found by the number they belong to.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::{Addr, Names, SiteId, SyncId, ThreadId};
 
@@ -34,22 +34,44 @@ impl NameList {
     }
 }
 
-/// Names of sparse 64-bit ids (addresses, synchronisation objects).
+/// Names of 64-bit ids (addresses, synchronisation objects). Ids that are small numbers, as in imported traces,
+/// are found by direct index, others by hash.
 #[derive(Default, Clone, Debug)]
 struct NameMap {
     names: NameList,
-    numbers: HashMap<u64, u32>,
+    direct: Vec<u32>,
+    hashed: HashMap<u64, u32>,
 }
+
+/// Stands in `direct` for ids without a name.
+const UNNAMED: u32 = u32::MAX;
+
+/// Ids below this many times the number of names are found by direct index.
+const DIRECT_SPARSITY_MAX: u64 = 4;
 
 impl NameMap {
     fn insert(&mut self, id: u64, name: &str) {
-        let number = self.names.push(name);
-        let number = u32::try_from(number).expect("fewer than 2^32 names");
-        self.numbers.insert(id, number);
+        let number = u32::try_from(self.names.push(name)).expect("fewer than 2^32 names");
+        assert!(number != UNNAMED, "fewer than 2^32 - 1 names");
+        if id > DIRECT_SPARSITY_MAX * self.names.len() as u64 {
+            self.hashed.insert(id, number);
+            return;
+        }
+        let slots = id as usize + 1;
+        if self.direct.len() < slots {
+            self.direct.resize(slots, UNNAMED);
+        }
+        self.direct[id as usize] = number;
+        self.hashed.remove(&id);
     }
 
     fn get(&self, id: u64) -> Option<&str> {
-        self.names.get(*self.numbers.get(&id)? as usize)
+        let direct = usize::try_from(id).ok().and_then(|id| self.direct.get(id));
+        let number = match direct {
+            Some(&number) if number != UNNAMED => number,
+            _ => *self.hashed.get(&id)?,
+        };
+        self.names.get(number as usize)
     }
 }
 

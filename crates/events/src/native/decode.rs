@@ -1,9 +1,9 @@
 //! The body of an event frame into events. See [`super::encode`] for the layout.
 
 use super::encode::sign_first;
-use super::shape::{OperandKind, Shape};
+use super::shape::{OperandKind, READ, Shape, WRITE};
 use super::varint::{Cursor, Expected};
-use crate::{Addr, Event, EventKind, SiteId, ThreadId};
+use crate::{Access, Addr, Event, EventKind, SiteId, ThreadId};
 
 /// How many threads and sites have been named: events may use no others.
 #[derive(Clone, Copy, Debug)]
@@ -29,15 +29,16 @@ pub(crate) struct FrameEvents {
     next: usize,
 }
 
-/// A shape, and where its events are.
+/// A shape, and where its events are. Sixteen bytes, so that the table of a frame with thousands of shapes stays
+/// in the second-level cache.
 struct Cell {
-    /// An event of the shape, with any operand.
-    event: Event,
-    shape: Shape,
+    thread: ThreadId,
+    site: SiteId,
+    size: u32,
     /// Number of the operand its last event had.
     last: u16,
-    /// Whether an event is made by putting the address into `event`.
-    plain: bool,
+    code: u8,
+    detail: u8,
 }
 
 impl FrameEvents {
@@ -107,10 +108,8 @@ impl FrameEvents {
             cell.last = cell.last.wrapping_add(sign_first(step));
             operand_max = operand_max.max(cell.last);
             let operand = operands[usize::from(cell.last)];
-            let mut event = cell.event;
-            if cell.plain {
-                set_addr(&mut event.kind, operand);
-                debug_assert_eq!(cell.shape.event(operand, 0), Ok(event));
+            if let Some(event) = cell.plain_access(operand) {
+                debug_assert_eq!(cell.shape().event(operand, 0), Ok(event));
                 return event;
             }
             cell.unusual(operand, &mut extras, known)
@@ -144,19 +143,39 @@ const NOTHING: Event = Event {
     kind: EventKind::Begin,
 };
 
-#[inline(always)]
-fn set_addr(kind: &mut EventKind, addr: u64) {
-    match kind {
-        EventKind::Read(access)
-        | EventKind::Write(access)
-        | EventKind::AtomicLoad(access, _)
-        | EventKind::AtomicStore(access, _)
-        | EventKind::AtomicRmw(access, _) => access.addr = Addr(addr),
-        _ => {}
-    }
-}
-
 impl Cell {
+    /// The usual case: a read or write without a value.
+    #[inline(always)]
+    fn plain_access(&self, operand: u64) -> Option<Event> {
+        if self.code > WRITE || self.detail != 0 {
+            return None;
+        }
+        let access = Access {
+            addr: Addr(operand),
+            size: self.size,
+            value: None,
+        };
+        let kind = match self.code {
+            READ => EventKind::Read(access),
+            _ => EventKind::Write(access),
+        };
+        Some(Event {
+            thread: self.thread,
+            site: self.site,
+            kind,
+        })
+    }
+
+    fn shape(&self) -> Shape {
+        Shape {
+            thread: self.thread,
+            site: self.site,
+            code: self.code,
+            detail: self.detail,
+            size: self.size,
+        }
+    }
+
     #[inline(never)]
     fn unusual(
         &self,
@@ -164,14 +183,15 @@ impl Cell {
         extras: &mut Extras<'_>,
         known: Known,
     ) -> Result<Event, Expected> {
-        let extra = match self.shape.has_extra() {
+        let shape = self.shape();
+        let extra = match shape.has_extra() {
             true => extras.next()?,
             false => 0,
         };
-        if self.shape.operand_kind() == OperandKind::Thread && operand >= known.threads as u64 {
+        if shape.operand_kind() == OperandKind::Thread && operand >= known.threads as u64 {
             return Err("a thread that has a name");
         }
-        self.shape.event(operand, extra)
+        shape.event(operand, extra)
     }
 }
 
@@ -233,12 +253,14 @@ fn read_shapes(
             return Err("a thread and a site that have names");
         }
         site_before = shape.site.0.into();
-        let event = shape.event(0, 0)?;
+        shape.check()?;
         cells.push(Cell {
-            event,
-            shape,
+            thread: shape.thread,
+            site: shape.site,
+            size: shape.size,
             last: 0,
-            plain: shape.operand_kind() == OperandKind::Location && !shape.has_extra(),
+            code: shape.code,
+            detail: shape.detail,
         });
     }
     Ok(())

@@ -35,7 +35,7 @@ pub(crate) struct Contents {
 /// Encodes frames, keeping its tables from one to the next.
 #[derive(Default)]
 pub(crate) struct Encoder {
-    shapes: HashMap<Shape, u16>,
+    shapes: HashMap<[u64; 2], u16>,
     operands: HashMap<u64, u16>,
     shape_list: Vec<Shape>,
     operand_list: Vec<u64>,
@@ -65,8 +65,14 @@ impl Encoder {
         self.extras.clear();
         for event in events {
             let parts = split(event);
-            let shape = number(&mut self.shapes, &mut self.shape_list, parts.shape);
-            let operand = number(&mut self.operands, &mut self.operand_list, parts.operand);
+            let shape = number(
+                &mut self.shapes,
+                &mut self.shape_list,
+                parts.shape.key(),
+                parts.shape,
+            );
+            let operand = parts.operand;
+            let operand = number(&mut self.operands, &mut self.operand_list, operand, operand);
             self.rows.push((shape, operand));
             if let Some(extra) = parts.extra {
                 varint::put(&mut self.extras, extra);
@@ -125,11 +131,15 @@ impl Encoder {
         let mut threads: Vec<ThreadId> = self.shape_list.iter().map(|s| s.thread).collect();
         threads.sort_unstable();
         threads.dedup();
+        let kinds: Vec<OperandKind> = self.shape_list.iter().map(|s| s.operand_kind()).collect();
         let mut operands: Vec<(u64, OperandKind)> = Vec::new();
-        let mut seen = hashbrown::HashSet::new();
+        // A bit for each kind that an operand has been used as.
+        let mut seen = vec![0u8; self.operand_list.len()];
         for &(shape, operand) in &self.rows {
-            let kind = self.shape_list[usize::from(shape)].operand_kind();
-            if kind != OperandKind::None && seen.insert((operand, kind as u8)) {
+            let kind = kinds[usize::from(shape)];
+            let (seen, bit) = (&mut seen[usize::from(operand)], 1 << kind as u8);
+            if kind != OperandKind::None && *seen & bit == 0 {
+                *seen |= bit;
                 operands.push((self.operand_list[usize::from(operand)], kind));
             }
         }
@@ -143,16 +153,17 @@ impl Encoder {
 }
 
 /// The number of `key`, in order of first appearance.
-fn number<K: Copy + Eq + std::hash::Hash>(
+fn number<K: Eq + std::hash::Hash, T>(
     numbers: &mut HashMap<K, u16>,
-    list: &mut Vec<K>,
+    list: &mut Vec<T>,
     key: K,
+    value: T,
 ) -> u16 {
     match numbers.entry(key) {
         Entry::Occupied(entry) => *entry.get(),
         Entry::Vacant(entry) => {
             let number = u16::try_from(list.len()).expect("at most 65536 events in a frame");
-            list.push(key);
+            list.push(value);
             *entry.insert(number)
         }
     }

@@ -33,8 +33,8 @@ pub(crate) struct Parts {
     pub(crate) extra: Option<u64>,
 }
 
-const READ: u8 = 0;
-const WRITE: u8 = 1;
+pub(crate) const READ: u8 = 0;
+pub(crate) const WRITE: u8 = 1;
 const ATOMIC_LOAD: u8 = 2;
 const ATOMIC_STORE: u8 = 3;
 const ATOMIC_RMW: u8 = 4;
@@ -119,6 +119,15 @@ pub(crate) fn split(event: &Event) -> Parts {
 }
 
 impl Shape {
+    /// All of it in two words, which hash faster than five fields.
+    pub(crate) fn key(self) -> [u64; 2] {
+        let kind = u64::from(self.code) << 40 | u64::from(self.detail) << 32 | u64::from(self.size);
+        [
+            u64::from(self.thread.0) << 32 | u64::from(self.site.0),
+            kind,
+        ]
+    }
+
     /// Whether an extra number follows each event of this shape.
     pub(crate) fn has_extra(self) -> bool {
         matches!(self.code, ALLOCATE | FREE | OUTPUT) || self.detail & HAS_VALUE != 0
@@ -130,6 +139,15 @@ impl Shape {
             ACQUIRE | RELEASE | WAIT..=SEMAPHORE_WAIT => OperandKind::Sync,
             FORK | JOIN => OperandKind::Thread,
             _ => OperandKind::None,
+        }
+    }
+
+    /// Whether there can be events of this shape.
+    #[inline(always)]
+    pub(crate) fn check(self) -> Result<(), Expected> {
+        match self.code <= WRITE && self.detail == 0 && self.size > 0 {
+            true => Ok(()),
+            false => self.event(0, 0).map(|_| ()),
         }
     }
 

@@ -35,6 +35,7 @@ impl<'a> Cursor<'a> {
         self.bytes.len()
     }
 
+    #[inline(always)]
     pub(crate) fn byte(&mut self) -> Result<u8, Expected> {
         let (&byte, rest) = self.bytes.split_first().ok_or("another byte")?;
         self.bytes = rest;
@@ -47,7 +48,18 @@ impl<'a> Cursor<'a> {
         Ok(bytes)
     }
 
+    #[inline(always)]
     pub(crate) fn varint(&mut self) -> Result<u64, Expected> {
+        match self.bytes {
+            [byte @ ..0x80, rest @ ..] => {
+                self.bytes = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Expected> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -63,11 +75,13 @@ impl<'a> Cursor<'a> {
         Err("a number of at most 10 bytes")
     }
 
+    #[inline(always)]
     pub(crate) fn signed(&mut self) -> Result<i64, Expected> {
         let value = self.varint()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
+    #[inline(always)]
     pub(crate) fn varint_u32(&mut self) -> Result<u32, Expected> {
         u32::try_from(self.varint()?).map_err(|_| "a number of at most 32 bits")
     }

@@ -1,6 +1,6 @@
 //! Writes the native format as a stream.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 use std::io::{self, Write};
 
 use super::codec::{Compression, compress};
@@ -189,7 +189,14 @@ impl<W: Write> NativeWriter<W> {
     fn put_names(&mut self) -> Result<(), WriteError> {
         let body = self.new_names.take_body();
         self.index.push(self.offset, 0, &[]);
-        self.put_frame(FrameKind::Names, &body, 0, &[])
+        // Names are read once where events are read by the million, so size counts more than speed.
+        let events_compression = self.compression;
+        if events_compression != Compression::None {
+            self.compression = Compression::Zstd;
+        }
+        let put = self.put_frame(FrameKind::Names, &body, 0, &[]);
+        self.compression = events_compression;
+        put
     }
 
     fn put_frame(

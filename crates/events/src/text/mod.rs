@@ -4,14 +4,18 @@
 //! allowed, text is UTF-8, and a line has at most [`lines::LINE_BYTES_MAX`] bytes. Names get numbers in
 //! order of first appearance; a named memory location becomes one byte at an address of its own.
 
+pub(crate) mod csv;
+mod exported;
 mod lines;
+pub(crate) mod roadrunner;
+pub(crate) mod rv_predict;
 pub(crate) mod std;
 mod swar;
 
 use ::std::io::Read;
 
 use crate::intern::Interner;
-use crate::{Access, Addr, Event, Names, SiteId, SyncId, ThreadId, TraceError};
+use crate::{Access, Addr, Event, NameTable, Names, SiteId, SyncId, ThreadId, TraceError};
 use lines::Lines;
 
 /// Events in one batch: enough to make the call cheap, few enough to stay in the second-level cache.
@@ -141,6 +145,8 @@ pub(crate) struct TextNames {
     pub(crate) sites: Interner,
     pub(crate) locations: Interner,
     pub(crate) syncs: Interner,
+    /// Names of locations and synchronisation objects that have numbers of their own, in formats that give them.
+    pub(crate) numbered: NameTable,
 }
 
 impl TextNames {
@@ -150,6 +156,7 @@ impl TextNames {
             sites: Interner::new(),
             locations: Interner::new(),
             syncs: Interner::new(),
+            numbered: NameTable::new(),
         }
     }
 
@@ -194,11 +201,17 @@ impl Names for TextNames {
     }
 
     fn location_name(&self, addr: Addr) -> Option<&str> {
-        self.locations.name(usize::try_from(addr.0).ok()?)
+        let interned = usize::try_from(addr.0).ok();
+        interned
+            .and_then(|id| self.locations.name(id))
+            .or_else(|| self.numbered.location_name(addr))
     }
 
     fn sync_name(&self, id: SyncId) -> Option<&str> {
-        self.syncs.name(usize::try_from(id.0).ok()?)
+        let interned = usize::try_from(id.0).ok();
+        interned
+            .and_then(|id| self.syncs.name(id))
+            .or_else(|| self.numbered.sync_name(id))
     }
 }
 

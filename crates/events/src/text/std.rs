@@ -8,10 +8,15 @@
 //! Departs from RAPID: the location may be missing together with its `|`, which means the same as an empty one;
 //! a line that is not an event is an error instead of being passed over.
 
-use std::io::Read;
+use std::io::{Read, Write};
+use std::rc::Rc;
 
+use super::exported::{ExportedNames, inexpressible, no_control};
 use super::{LineError, LineFormat, TextNames, TextReader, lines, location_access, swar};
-use crate::{Event, EventKind, LockMode, Names, SiteId, SyncId, ThreadId, TraceError, TraceSource};
+use crate::{
+    Access, Event, EventKind, LockMode, Names, SiteId, SyncId, ThreadId, TraceError, TraceSource,
+    TraceWriter, WriteError,
+};
 
 const OPERATIONS: &str =
     "an operation r(..), w(..), acq(..), rel(..), fork(..), join(..), begin or end";
@@ -144,10 +149,105 @@ fn split_operand(operation: &[u8]) -> Result<(&[u8], Option<&[u8]>), LineError> 
     }
 }
 
+/// Writes STD text.
+pub struct StdWriter<W> {
+    out: W,
+    names: ExportedNames,
+    position: u64,
+}
+
+impl<W: Write> StdWriter<W> {
+    /// Starts a trace; `out` should be buffered.
+    pub fn new(out: W) -> Self {
+        Self {
+            out,
+            names: ExportedNames::new(check_name, check_site),
+            position: 0,
+        }
+    }
+
+    /// `w(V1)`, or what STD lacks.
+    fn operation(&mut self, event: &Event, names: &dyn Names) -> Result<String, String> {
+        Ok(match event.kind {
+            EventKind::Read(a) => format!("r({})", self.location(a, names)?),
+            EventKind::Write(a) => format!("w({})", self.location(a, names)?),
+            EventKind::Acquire(id, LockMode::Exclusive) => {
+                format!("acq({})", self.names.sync(id, names)?)
+            }
+            EventKind::Release(id, LockMode::Exclusive) => {
+                format!("rel({})", self.names.sync(id, names)?)
+            }
+            EventKind::Fork(thread) => format!("fork({})", self.names.thread(thread, names)?),
+            EventKind::Join(thread) => format!("join({})", self.names.thread(thread, names)?),
+            EventKind::Begin => "begin".to_owned(),
+            EventKind::End => "end".to_owned(),
+            _ => return Err("it has only r, w, acq, rel, fork, join, begin and end".to_owned()),
+        })
+    }
+
+    fn location(&mut self, access: Access, names: &dyn Names) -> Result<Rc<str>, String> {
+        plain_location(&mut self.names, access, names)
+    }
+}
+
+/// The name of a location in formats whose accesses have neither size nor value.
+pub(super) fn plain_location(
+    exported: &mut ExportedNames,
+    access: Access,
+    names: &dyn Names,
+) -> Result<Rc<str>, String> {
+    match access {
+        Access {
+            size: 1,
+            value: None,
+            addr,
+        } => exported.location(addr, names),
+        Access { value: None, .. } => Err("its accesses have no sizes".to_owned()),
+        _ => Err("its accesses have no values".to_owned()),
+    }
+}
+
+impl<W: Write> TraceWriter for StdWriter<W> {
+    fn write(&mut self, events: &[Event], names: &dyn Names) -> Result<(), WriteError> {
+        for event in events {
+            let fields = self.names.thread(event.thread, names).and_then(|thread| {
+                let operation = self.operation(event, names)?;
+                Ok((thread, operation, self.names.site(event.site, names)?))
+            });
+            let (thread, operation, site) = fields
+                .map_err(|reason| inexpressible("std", self.position, event, names, reason))?;
+            writeln!(self.out, "{thread}|{operation}|{site}")?;
+            self.position += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, _names: &dyn Names) -> Result<(), WriteError> {
+        Ok(self.out.flush()?)
+    }
+}
+
+fn check_name(name: &str) -> Result<(), &'static str> {
+    if name.is_empty() {
+        return Err("its names cannot be empty");
+    }
+    if name.contains(|c: char| c == '|' || c.is_ascii_whitespace()) {
+        return Err("its names cannot have white space or `|`");
+    }
+    no_control(name)
+}
+
+fn check_site(name: &str) -> Result<(), &'static str> {
+    if name.contains('|') {
+        return Err("its locations cannot have `|`");
+    }
+    no_control(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Access, Addr};
+    use crate::Addr;
     use std::io::Cursor;
 
     fn read(text: &[u8]) -> Result<(Vec<Event>, StdReader), TraceError> {

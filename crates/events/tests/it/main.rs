@@ -1,0 +1,6 @@
+//! Trace files from the outside: what is written is read again, and what is broken is told.
+
+mod errors;
+mod native;
+mod round_trip;
+mod traces;
