@@ -150,7 +150,7 @@ fn csv() {
         (
             "T0,atomic-load,1,,,,,",
             expect![
-                "trace:2: expected a memory order (relaxed, acquire, release, acq-rel, seq-cst), found ``"
+                "trace:2: expected a memory order (relaxed, acquire, release, acq-rel, seq-cst), found nothing"
             ],
         ),
         (
@@ -165,11 +165,11 @@ fn csv() {
         ),
         (
             "T0,fork,,,,,,",
-            expect!["trace:2: expected a thread name, found ``"],
+            expect!["trace:2: expected a thread name, found nothing"],
         ),
         (
             "T0,allocate,1,,,,,",
-            expect!["trace:2: expected a size, found ``"],
+            expect!["trace:2: expected a size, found nothing"],
         ),
         (
             "T0,output,99999999999,,1,,,",
