@@ -13,6 +13,7 @@ mod executor;
 mod exit;
 mod interrupt;
 mod paint;
+mod progress;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -5,6 +5,7 @@
 
 mod completions;
 mod exec;
+mod detect;
 mod man;
 
 use clap::Subcommand;
@@ -15,6 +16,8 @@ use crate::{CliError, Context, Exit};
 #[derive(Subcommand, Debug)]
 #[command(disable_help_subcommand = true)]
 pub enum Command {
+    /// Find the races of a trace
+    Detect(detect::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
     /// Run a program under the engine, deterministically
@@ -25,6 +28,7 @@ pub enum Command {
 
 pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError> {
     match command {
+        Command::Detect(args) => detect::run(args, context),
         Command::Completions(args) => completions::run(args, context),
         Command::Exec(args) => exec::run(args, context),
         Command::Man(args) => man::run(args, context),

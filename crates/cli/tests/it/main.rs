@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod exec_refusals;
+mod detect;
 mod files;
 mod generated;
 mod help;

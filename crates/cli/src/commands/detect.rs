@@ -1,0 +1,173 @@
+//! `verdict detect`: the races of a trace.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use verdict_detect::{Algorithm, Findings, PairBy, detect};
+use verdict_events::TraceSource;
+use verdict_report::{Tone, compare_json, compare_text, detect_json, detect_text};
+
+use crate::progress::Progress;
+use crate::{CliError, Context, Exit, Format, FormatArgs, Paint};
+
+const EXAMPLES: &str = "\
+Examples:
+  verdict detect queue.std
+  verdict detect queue.std --per-thread --format json
+  verdict detect huge.std.gz --algorithm fasttrack
+  verdict detect queue.std --compare";
+
+/// Which trace to look at, how, and what to say.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The trace: a file in any known format, compressed or not; `-` is standard input
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+
+    /// How to look for races
+    #[arg(long, value_enum, value_name = "NAME", default_value_t)]
+    algorithm: AlgorithmChoice,
+
+    /// Tell races of different threads apart, though their sites are the same
+    #[arg(long)]
+    per_thread: bool,
+
+    /// Compare what the four algorithms of limited history answer, and what they keep for it
+    #[arg(long, conflicts_with_all = ["algorithm", "per_thread"])]
+    compare: bool,
+
+    /// When races make the command end with exit code 1
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    fail_on: FailOn,
+
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum AlgorithmChoice {
+    /// Compare each access with the last one: may stay inconclusive
+    Adjacent,
+    /// Compare each access with the last read and the last write: may stay inconclusive
+    Local,
+    /// Keep the last write and the parallel reads since: exact for each location
+    Race,
+    /// Keep the last read and write of every thread: exact for each location
+    Current,
+    /// The first race of each location, for very large traces
+    #[value(name = "fasttrack")]
+    FastTrack,
+    /// Every race of this trace
+    #[default]
+    Hb,
+    /// What could race if locks were taken in another order
+    Hybrid,
+}
+
+impl From<AlgorithmChoice> for Algorithm {
+    fn from(choice: AlgorithmChoice) -> Self {
+        match choice {
+            AlgorithmChoice::Adjacent => Self::Adjacent,
+            AlgorithmChoice::Local => Self::Local,
+            AlgorithmChoice::Race => Self::Race,
+            AlgorithmChoice::Current => Self::Current,
+            AlgorithmChoice::FastTrack => Self::FastTrack,
+            AlgorithmChoice::Hb => Self::Hb,
+            AlgorithmChoice::Hybrid => Self::Hybrid,
+        }
+    }
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum FailOn {
+    /// Any race
+    #[default]
+    Any,
+    /// Never
+    Never,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
+    let mut source = verdict_events::open(&args.trace, None).map_err(CliError::bad_input)?;
+    if args.compare {
+        let all = look(
+            &mut source,
+            &Algorithm::LIMITED,
+            PairBy::Site,
+            args,
+            context,
+        )?;
+        context.report(|out, paint| match args.format.format {
+            Format::Text => out.write_all(compare_text(&all, &colours(paint)).as_bytes()),
+            Format::Json => out.write_all(compare_json(&all).as_bytes()),
+        })?;
+        return Ok(exit(&all, args.fail_on));
+    }
+    let by = if args.per_thread {
+        PairBy::ThreadAndSite
+    } else {
+        PairBy::Site
+    };
+    let all = look(&mut source, &[args.algorithm.into()], by, args, context)?;
+    let names = source.names();
+    context.report(|out, paint| {
+        all.iter()
+            .try_for_each(|findings| match args.format.format {
+                Format::Text => {
+                    out.write_all(detect_text(findings, by, names, &colours(paint)).as_bytes())
+                }
+                Format::Json => out.write_all(detect_json(findings, by, names).as_bytes()),
+            })
+    })?;
+    Ok(exit(&all, args.fail_on))
+}
+
+fn look(
+    source: &mut dyn TraceSource,
+    algorithms: &[Algorithm],
+    by: PairBy,
+    args: &Args,
+    context: &Context,
+) -> Result<Vec<Findings>, CliError> {
+    let mut progress = Progress::new(context);
+    let detectors = algorithms
+        .iter()
+        .map(|algorithm| algorithm.detector(by))
+        .collect();
+    let found = detect(source, detectors, &mut |events| {
+        progress.done("events", events)
+    });
+    found.map_err(|error| match error {
+        verdict_detect::DetectError::Trace(error) => CliError::bad_input(error),
+        error @ verdict_detect::DetectError::TooLong => {
+            CliError::bad_input(format_args!("{}: {error}", shown(&args.trace)))
+        }
+    })
+}
+
+fn shown(path: &Path) -> String {
+    if path == Path::new("-") {
+        "<stdin>".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}
+
+fn exit(all: &[Findings], fail_on: FailOn) -> Exit {
+    let any = all.iter().any(|findings| !findings.races.is_empty());
+    if any && fail_on == FailOn::Any {
+        Exit::Races
+    } else {
+        Exit::Clean
+    }
+}
+
+fn colours(paint: Paint) -> impl Fn(Tone, &str) -> String {
+    move |tone, text| match tone {
+        Tone::Heading => paint.bold(text).to_string(),
+        Tone::Bad => paint.red(text).to_string(),
+        Tone::Good => paint.green(text).to_string(),
+        Tone::Dim => paint.dim(text).to_string(),
+    }
+}
