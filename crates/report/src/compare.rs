@@ -24,8 +24,8 @@ pub fn compare_text(all: &[Findings], paint: Paint) -> String {
     };
     let line = |cells: [&str; 6]| {
         let mut text = format!("{:<1$}", cells[0], width(0));
-        for column in 1..cells.len() {
-            text.push_str(&format!("  {:>1$}", cells[column], width(column)));
+        for (column, cell) in cells.iter().enumerate().skip(1) {
+            text.push_str(&format!("  {cell:>0$}", width(column)));
         }
         text
     };

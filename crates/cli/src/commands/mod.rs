@@ -4,8 +4,8 @@
 //! [`run`]. Its help must end in examples; a test goes through all commands and looks.
 
 mod completions;
-mod exec;
 mod detect;
+mod exec;
 mod man;
 
 use clap::Subcommand;

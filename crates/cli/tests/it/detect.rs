@@ -37,7 +37,9 @@ fn check(arguments: &[&str], expected: &Expect) {
 
 #[test]
 fn text() {
-    check(&["trace.std"], &expect![[r#"
+    check(
+        &["trace.std"],
+        &expect![[r#"
         --- stdout
         2 races in 1 of 3 locations
 
@@ -47,14 +49,18 @@ fn text() {
 
         hb: 15 events, 2 threads, 3 locations, 8 segments
         --- exit 1
-    "#]]);
-    check(&["quiet.std"], &expect![[r#"
+    "#]],
+    );
+    check(
+        &["quiet.std"],
+        &expect![[r#"
         --- stdout
         no races
 
         hb: 1 event, 1 thread, 1 location, 1 segment
         --- exit 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -77,11 +83,14 @@ fn text_per_thread_in_colour() {
 
 #[test]
 fn json() {
-    check(&["trace.std", "--format", "json"], &expect![[r#"
+    check(
+        &["trace.std", "--format", "json"],
+        &expect![[r#"
         --- stdout
         {"schema":"verdict.detect/1","algorithm":"hb","trace":{"events":15,"threads":2,"locations":3,"segments":8},"races":[{"accesses":[{"site":"10","access":"write"},{"site":"20","access":"read"}],"conflict":"flow","locations":["V1"],"location_count":1,"instances":2,"first":[1,2]},{"accesses":[{"site":"20","access":"read"},{"site":"15","access":"write"}],"conflict":"anti","locations":["V1"],"location_count":1,"instances":2,"first":[2,12]}],"locations":{"V1":"race"}}
         --- exit 1
-    "#]]);
+    "#]],
+    );
     check(
         &[
             "trace.std",
@@ -113,7 +122,9 @@ fn json_of_limited_history_answers_for_every_location() {
 
 #[test]
 fn text_names_what_stays_inconclusive() {
-    check(&["trace.std", "--algorithm", "adjacent"], &expect![[r#"
+    check(
+        &["trace.std", "--algorithm", "adjacent"],
+        &expect![[r#"
         --- stdout
         2 races in 1 of 3 locations
 
@@ -127,12 +138,15 @@ fn text_names_what_stays_inconclusive() {
         adjacent: 15 events, 2 threads, 3 locations, 8 segments
         adjacent: kept at most 1 segment for a location, 3 in all
         --- exit 1
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn compare() {
-    check(&["trace.std", "--compare"], &expect![[r#"
+    check(
+        &["trace.std", "--compare"],
+        &expect![[r#"
         --- stdout
         algorithm  race  no-race  inconclusive  kept/location  kept in all
         adjacent      1        1             1              1            3
@@ -142,7 +156,8 @@ fn compare() {
 
         15 events, 2 threads, 3 locations; kept are segments
         --- exit 1
-    "#]]);
+    "#]],
+    );
     check(
         &["trace.std", "--compare", "--format", "json"],
         &expect![[r#"
@@ -173,24 +188,33 @@ fn exit_code_as_asked_for() {
 
 #[test]
 fn bad_input_is_one_sentence() {
-    check(&["bad.std"], &expect![[r#"
+    check(
+        &["bad.std"],
+        &expect![[r#"
         --- stderr
         error: bad.std:2: expected an operation r(..), w(..), acq(..), rel(..), fork(..), join(..), begin or end, found `jump(V1)`
         --- exit 2
-    "#]]);
-    check(&["missing.std"], &expect![[r#"
+    "#]],
+    );
+    check(
+        &["missing.std"],
+        &expect![[r#"
         --- stderr
         error: missing.std: cannot be read: No such file or directory (os error 2)
         --- exit 2
-    "#]]);
-    check(&["trace.std", "--algorithm", "magic"], &expect![[r#"
+    "#]],
+    );
+    check(
+        &["trace.std", "--algorithm", "magic"],
+        &expect![[r#"
         --- stderr
         error: invalid value 'magic' for '--algorithm <NAME>'
           [possible values: adjacent, local, race, current, fasttrack, hb, hybrid]
 
         For more information, try '--help'.
         --- exit 2
-    "#]]);
+    "#]],
+    );
     check(
         &["trace.std", "--compare", "--algorithm", "hb"],
         &expect![[r#"
