@@ -3,8 +3,8 @@
 //! `UPDATE_EXPECT=1 cargo test -p verdict-cli` accepts what is printed now; look at the difference before you commit it.
 #![forbid(unsafe_code)]
 
-mod exec_refusals;
 mod detect;
+mod exec_refusals;
 mod files;
 mod generated;
 mod help;
