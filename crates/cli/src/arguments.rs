@@ -10,20 +10,23 @@ use crate::commands::Command;
 use crate::exit::EXIT_CODES;
 use crate::{CliError, Exit, Verbosity};
 
+/// Under this heading the flags of every command stand apart from a command's own.
+const GLOBAL: &str = "Global options";
+
 /// Finds the data races of a program, and says what they are worth.
 #[derive(Parser, Debug)]
 #[command(name = "verdict", version, after_help = EXIT_CODES, subcommand_required = true, arg_required_else_help = true)]
 pub struct Arguments {
     /// Say what is done, on standard error
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, help_heading = GLOBAL, conflicts_with = "quiet")]
     verbose: bool,
 
     /// Say nothing on standard error but errors
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
     quiet: bool,
 
     /// When to use colour: `auto` is on a terminal, unless NO_COLOR is set
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_enum, value_name = "WHEN", default_value_t)]
     pub color: ColorChoice,
 
     /// What to do.

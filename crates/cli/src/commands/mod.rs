@@ -18,10 +18,10 @@ use crate::{CliError, Context, Exit};
 pub enum Command {
     /// Find the races of a trace
     Detect(detect::Args),
-    /// Print a completion script for a shell
-    Completions(completions::Args),
     /// Run a program under the engine, deterministically
     Exec(exec::Args),
+    /// Print a completion script for a shell
+    Completions(completions::Args),
     /// Print the manual page, or write all of them into a folder
     Man(man::Args),
 }
@@ -29,8 +29,8 @@ pub enum Command {
 pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError> {
     match command {
         Command::Detect(args) => detect::run(args, context),
-        Command::Completions(args) => completions::run(args, context),
         Command::Exec(args) => exec::run(args, context),
+        Command::Completions(args) => completions::run(args, context),
         Command::Man(args) => man::run(args, context),
     }
 }

@@ -69,3 +69,23 @@ fn every_flag_of_every_command_is_explained() {
         }
     });
 }
+
+/// `verdict man | man -l -` -> `verdict man`.
+fn examples(command: &clap::Command) -> Vec<String> {
+    let text = command.get_after_help().map(ToString::to_string);
+    let text = text.unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("  "));
+    let stages = lines.flat_map(|line| line.split(['|', '>'])).map(str::trim);
+    let own = stages.filter(|stage| stage.starts_with("verdict "));
+    own.map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn every_example_is_a_valid_command() {
+    for_every_command(&mut |_, command| {
+        for example in examples(command) {
+            let parsed = verdict_cli::command().try_get_matches_from(example.split_whitespace());
+            assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+        }
+    });
+}
