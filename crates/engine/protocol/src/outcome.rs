@@ -41,7 +41,7 @@ pub struct Refusal {
     pub message: String,
     /// The system call that is refused, by name.
     pub call: Option<String>,
-    /// Where the guest asked for it, innermost first: the instruction, then callers as far as they are known.
+    /// Where the guest asked for it: the instruction, then a byte of each caller's call, as far as they are known.
     pub at: Vec<ModuleOffset>,
 }
 
@@ -69,7 +69,7 @@ pub struct GuestFault {
     pub instructions: u64,
     /// Its registers.
     pub registers: Registers,
-    /// The instruction at fault, then callers as far as they are known.
+    /// The instruction at fault, then a byte of each caller's call, as far as they are known.
     pub at: Vec<ModuleOffset>,
 }
 

@@ -57,7 +57,10 @@ fn signalled(signal: i32, fault: Option<&GuestFault>) -> Result<Exit, CliError> 
 }
 
 fn refused(refusal: &Refusal) -> String {
-    let mut text = refusal.message.clone();
+    let mut text = match &refusal.call {
+        Some(call) => format!("the program calls {call}: {}", refusal.message),
+        None => refusal.message.clone(),
+    };
     places(&refusal.at, &mut text);
     text
 }
@@ -117,23 +120,13 @@ fn details(fault: &GuestFault) -> String {
 /// The place itself, then its callers; each inlined function on a line of its own.
 fn places(at: &[ModuleOffset], text: &mut String) {
     let mut symbolizer = Symbolizer::default();
-    for (depth, place) in at.iter().enumerate() {
+    for place in at {
         let Some(module) = &place.module else {
-            let _ = write!(
-                text,
-                "\n  at {:#x}, in code that the program made",
-                place.pc
-            );
+            let _ = write!(text, "\n  at {:#x}, in no file", place.pc);
             continue;
         };
         let module = Path::new(OsStr::from_bytes(module));
-        // A caller is known by where it goes on; the call is the instruction before.
-        let offset = if depth == 0 {
-            place.file_offset
-        } else {
-            place.file_offset.saturating_sub(1)
-        };
-        let location = symbolizer.at_file_offset(module, offset);
+        let location = symbolizer.at_file_offset(module, place.file_offset);
         let _ = write!(text, "\n  at {location}");
         for caller in location.frames.iter().skip(1) {
             let function = caller
@@ -257,7 +250,7 @@ mod tests {
             &expect![[r#"
                 the program crashed with SIGSEGV: address 0x0 is not mapped
                   at /no/such/program+0x1139
-                  at 0x70000000, in code that the program made
+                  at 0x70000000, in no file
                   thread 2, after 12345 instructions
                   rax 0000000000000000  rcx 0000000000000001  rdx 0000000000000002  rbx 0000000000000003
                   rsp 0000000000000004  rbp 0000000000000005  rsi 0000000000000006  rdi 0000000000000007
@@ -367,18 +360,18 @@ mod tests {
                 exit 3"#]],
         );
         let refusal = Refusal {
-            message: "the program calls io_uring_setup, which the engine does not do".into(),
+            message: "shared rings bypass system calls; use ordinary calls".into(),
             call: Some("io_uring_setup".into()),
             at: fault(0, 0, None).at,
         };
         check_outcome(
             Outcome::Refused(refusal),
             &expect![[r#"
-            the program calls io_uring_setup, which the engine does not do
-              at /no/such/program+0x1139
-              at 0x70000000, in code that the program made
-            help: 
-            exit 3"#]],
+                the program calls io_uring_setup: shared rings bypass system calls; use ordinary calls
+                  at /no/such/program+0x1139
+                  at 0x70000000, in no file
+                help: 
+                exit 3"#]],
         );
     }
 }
