@@ -91,7 +91,7 @@ pub fn open(path: &Path, format: Option<Format>) -> Result<Box<dyn TraceSource>,
     let input = Input::open(path)?;
     let format = match format {
         Some(format) => format,
-        None => recognise(&input)?,
+        None => recognise_input(&input)?,
     };
     read_as(format, input.file, input.bytes)
 }
@@ -111,7 +111,12 @@ pub fn read_as(
     })
 }
 
-fn recognise(input: &Input) -> Result<Format, TraceError> {
+/// The format of a trace file, by its content.
+pub fn recognise(path: &Path) -> Result<Format, TraceError> {
+    recognise_input(&Input::open(path)?)
+}
+
+fn recognise_input(input: &Input) -> Result<Format, TraceError> {
     Format::of_content(&input.start).ok_or_else(|| TraceError::Format {
         file: input.file.clone(),
         problem: match first_line(&input.start) {

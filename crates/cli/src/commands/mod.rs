@@ -7,6 +7,7 @@ mod completions;
 mod detect;
 mod exec;
 mod man;
+mod trace;
 
 use clap::Subcommand;
 
@@ -24,6 +25,8 @@ pub enum Command {
     Completions(completions::Args),
     /// Print the manual page, or write all of them into a folder
     Man(man::Args),
+    /// Look at trace files, convert them, make them up
+    Trace(trace::Args),
 }
 
 pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError> {
@@ -32,5 +35,6 @@ pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError
         Command::Exec(args) => exec::run(args, context),
         Command::Completions(args) => completions::run(args, context),
         Command::Man(args) => man::run(args, context),
+        Command::Trace(args) => trace::run(args, context),
     }
 }

@@ -10,5 +10,6 @@ mod generated;
 mod help;
 mod output;
 mod readme;
+mod trace;
 mod transcript;
 mod usage;

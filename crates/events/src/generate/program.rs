@@ -74,7 +74,7 @@ impl Program {
 }
 
 fn routine(first_site: u32, steps: u32, random: &mut Random) -> Routine {
-    let locked = random.one_in(3);
+    let locked = random.one_in(2);
     let steps = (0..steps).map(|step| Step {
         site: SiteId(first_site + step),
         is_write: random.below(10) < 3,

@@ -66,6 +66,8 @@ pub(crate) struct TextReader<F> {
     lines: Lines,
     format: F,
     names: TextNames,
+    /// What is wrong with the line after the events delivered last.
+    problem: Option<TraceError>,
 }
 
 impl<F: LineFormat> TextReader<F> {
@@ -75,6 +77,7 @@ impl<F: LineFormat> TextReader<F> {
             lines: Lines::new(bytes),
             format,
             names: TextNames::new(),
+            problem: None,
         }
     }
 
@@ -84,11 +87,24 @@ impl<F: LineFormat> TextReader<F> {
 
     pub(crate) fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
         batch.clear();
+        if let Some(problem) = self.problem.take() {
+            return Err(problem);
+        }
         batch.reserve(BATCH_EVENTS);
         while batch.len() < BATCH_EVENTS {
             self.parse_usual_lines(batch);
-            if batch.len() >= BATCH_EVENTS || !self.parse_next_line(batch)? {
+            if batch.len() >= BATCH_EVENTS {
                 break;
+            }
+            match self.parse_next_line(batch) {
+                Ok(true) => {}
+                Ok(false) => break,
+                // What comes before a bad line is delivered before it is told.
+                Err(problem) if !batch.is_empty() => {
+                    self.problem = Some(problem);
+                    break;
+                }
+                Err(problem) => return Err(problem),
             }
         }
         Ok(())

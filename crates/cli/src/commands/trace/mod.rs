@@ -1,0 +1,62 @@
+//! `verdict trace`: look at trace files, convert them, make them up.
+
+mod convert;
+mod destination;
+mod generate;
+mod head;
+mod info;
+mod progress;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use verdict_events::Format;
+
+use crate::{CliError, Context, Exit};
+
+/// What to do with traces.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand, Debug)]
+#[command(disable_help_subcommand = true)]
+enum Action {
+    /// Write a trace in another format
+    Convert(convert::Args),
+    /// Count what is in a trace
+    Info(info::Args),
+    /// Print the first events of a trace
+    Head(head::Args),
+    /// Make up a trace, for trying things out and for benchmarks
+    Generate(generate::Args),
+}
+
+/// The trace to read.
+#[derive(clap::Args, Debug)]
+struct InputArgs {
+    /// The trace; `-` is standard input. Compressed files (gzip, zstd) are decompressed
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+
+    /// The format of the trace, instead of finding out by its content
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    from: Option<Format>,
+}
+
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name))
+        .map(|name| name.parse().expect("only possible values arrive here"))
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
+    match &args.action {
+        Action::Convert(args) => convert::run(args, context),
+        Action::Info(args) => info::run(args, context),
+        Action::Head(args) => head::run(args, context),
+        Action::Generate(args) => generate::run(args, context),
+    }
+}
