@@ -35,7 +35,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn mistakes(programs: &Path) -> Vec<String> {
+/// Every mistake in the truth comments below `programs`, as `programs/file:line: what is wrong`.
+pub fn mistakes(programs: &Path) -> Vec<String> {
     let files = match discover::program_files(programs) {
         Ok(files) => files,
         Err(error) => return vec![format!("cannot list {}: {error}", programs.display())],

@@ -13,6 +13,7 @@
 //~   source: read after the write, the index is out of bounds; the panic reaches main through
 //~   | join
 use std::hint::black_box;
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 static mut CURRENT: usize = 1;
@@ -39,8 +40,15 @@ fn invalidate() {
 }
 
 fn main() {
-    let user = thread::spawn(|| look_up(black_box(&[10, 20, 30])));
-    let invalidator = thread::spawn(|| {
+    // As in rust_static_mut.rs, both threads are there before they race.
+    let start = Arc::new(Barrier::new(2));
+    let theirs = Arc::clone(&start);
+    let user = thread::spawn(move || {
+        start.wait();
+        look_up(black_box(&[10, 20, 30]))
+    });
+    let invalidator = thread::spawn(move || {
+        theirs.wait();
         other_work();
         invalidate();
     });

@@ -11,10 +11,14 @@
 //~   needs: none
 //~   source: the reader gets the old or the new element
 use std::cell::UnsafeCell;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 
-struct Shared(UnsafeCell<[u32; 4]>);
+struct Shared {
+    buffer: UnsafeCell<[u32; 4]>,
+    // As in rust_static_mut.rs, both threads are there before they race.
+    start: Barrier,
+}
 
 // Unsound on purpose: the cell has no lock.
 unsafe impl Sync for Shared {}
@@ -34,10 +38,16 @@ fn read(buffer: *const [u32; 4]) -> u32 {
 }
 
 fn main() {
-    let shared = Arc::new(Shared(UnsafeCell::new([1; 4])));
+    let shared = Arc::new(Shared { buffer: UnsafeCell::new([1; 4]), start: Barrier::new(2) });
     let theirs = Arc::clone(&shared);
-    let writer = thread::spawn(move || write(theirs.0.get()));
-    let reader = thread::spawn(move || read(shared.0.get()));
+    let writer = thread::spawn(move || {
+        theirs.start.wait();
+        write(theirs.buffer.get())
+    });
+    let reader = thread::spawn(move || {
+        shared.start.wait();
+        read(shared.buffer.get())
+    });
     writer.join().unwrap();
     println!("{}", reader.join().unwrap());
 }

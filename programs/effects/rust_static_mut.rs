@@ -10,11 +10,13 @@
 //~   replay: state-change
 //~   needs: none
 //~   source: an addition is lost if both threads load before either stores
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 static mut COUNTER: u64 = 0;
 
-fn add(amount: u64) {
+fn add(amount: u64, start: &Barrier) {
+    start.wait();
     // Unsound on purpose: nothing keeps the threads apart.
     unsafe {
         COUNTER = COUNTER.wrapping_add(amount);     //~ RACE(a) update
@@ -22,7 +24,14 @@ fn add(amount: u64) {
 }
 
 fn main() {
-    let threads: Vec<_> = (1..=2).map(|n| thread::spawn(move || add(n))).collect();
+    // Both threads are there before they race: what the runtime locks when a thread starts or ends
+    // must not order the accesses by accident.
+    let start = Arc::new(Barrier::new(2));
+    let spawn = |n| {
+        let start = Arc::clone(&start);
+        thread::spawn(move || add(n, &start))
+    };
+    let threads = [spawn(1), spawn(2)];
     for thread in threads {
         thread.join().unwrap();
     }

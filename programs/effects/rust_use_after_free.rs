@@ -12,6 +12,7 @@
 //~   needs: none
 //~   source: dropped before the read, the pages are gone
 use std::hint::black_box;
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 const BYTES: usize = 1 << 20;
@@ -46,8 +47,15 @@ fn release(buffer: Raw) -> usize {
 
 fn main() {
     let raw = Raw(Box::into_raw(vec![3u8; BYTES].into_boxed_slice()));
-    let reader = thread::spawn(move || read(raw));
+    // As in rust_static_mut.rs, both threads are there before they race.
+    let start = Arc::new(Barrier::new(2));
+    let theirs = Arc::clone(&start);
+    let reader = thread::spawn(move || {
+        start.wait();
+        read(raw)
+    });
     let owner = thread::spawn(move || {
+        theirs.wait();
         other_work();
         release(raw)
     });

@@ -29,9 +29,10 @@
 #include <time.h>
 
 static pthread_mutex_t this = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t cleaner_thread;
 static volatile int sleeping;
-static volatile int interrupts;
+static int logged;
 
 static void caught(int signal) {
     (void)signal;
@@ -41,7 +42,6 @@ static void *interrupter(void *unused) {
     pthread_mutex_lock(&this);
     if (sleeping) {               //~ RACE(a) read, RACE(b) read
         pthread_kill(cleaner_thread, SIGUSR1);
-        interrupts++;
     }
     pthread_mutex_unlock(&this);
     return unused;
@@ -53,13 +53,23 @@ static void other_work(void) {
     }
 }
 
+static void log_phase(int records) {
+    for (int i = 0; i < records; i++) {
+        pthread_mutex_lock(&log_lock);
+        logged++;
+        pthread_mutex_unlock(&log_lock);
+    }
+}
+
 static void *cleaner(void *unused) {
     struct timespec interval = {.tv_nsec = 1000};
     other_work();
     sleeping = 1;                 //~ RACE(a) write
+    log_phase(5);
     signal(SIGUSR1, caught);
     nanosleep(&interval, NULL);
     signal(SIGUSR1, SIG_DFL);
+    log_phase(5);
     sleeping = 0;                 //~ RACE(b) write
     return unused;
 }
@@ -70,6 +80,6 @@ int main(void) {
     pthread_create(&other, NULL, interrupter, NULL);
     pthread_join(other, NULL);
     pthread_join(cleaner_thread, NULL);
-    puts("cleaned");
+    printf("cleaned, %d records\n", logged);
     return 0;
 }

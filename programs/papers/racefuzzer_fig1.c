@@ -17,10 +17,11 @@
 //~   real: no
 //~   observed: never
 //~   class: single-ordering
+//~   or: spec-violated assertion
 //~   replay: replay-failure
 //~   needs: none
 //~   source: racefuzzer 3.1, case 1: 10 is reached only when y is 1, which thread1 wrote under L
-//~   | after statement 1
+//~   | after statement 1. Holding thread1 back at 1 also lets race a end in ERROR1
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>

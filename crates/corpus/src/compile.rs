@@ -125,6 +125,7 @@ pub(crate) fn build(case: &Case, opt: Opt) -> Result<PathBuf, BuildError> {
     command.args(&flags).arg("-o").arg(&partial).arg(&case.path);
     let output = command.output().map_err(|error| compiler.missing(&error))?;
     if !output.status.success() {
+        fs::remove_file(&partial).ok();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(BuildError::Rejected {
             program: case.name.clone(),

@@ -6,15 +6,17 @@ mod objdump;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use native::{Ending, run};
 use verdict_corpus::{
-    AccessKind, Case, Class, Consequence, Language, Opt, build_all, cases, programs_dir,
+    AccessKind, BuildError, Case, Class, Consequence, Language, Opt, build_all, cases, programs_dir,
 };
 
 const JOBS_MAX: usize = 2;
 
-fn each_build(mut check: impl FnMut(&Case, Opt, &std::path::Path) -> Result<(), String>) {
+fn each_build(mut check: impl FnMut(&Case, Opt, &Path) -> Result<(), String>) {
     let binaries = build_all(cases(), Opt::ALL, JOBS_MAX).unwrap_or_else(|error| panic!("{error}"));
     let builds = cases()
         .iter()
@@ -160,6 +162,89 @@ fn programs_are_built_once() {
         .expect("is there");
     assert_eq!(made, now);
     assert_ne!(case.build(Opt::O0).expect("builds"), first);
+}
+
+#[test]
+fn a_missing_compiler_is_told_clearly() {
+    // In a process of its own, because the environment belongs to all tests of this one.
+    let output = Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "programs_are_built_once"])
+        .env("CC", "no-such-compiler")
+        .output()
+        .expect("this test can be started");
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("CompilerMissing") && said.contains("no-such-compiler"),
+        "{said}"
+    );
+    let missing = BuildError::CompilerMissing {
+        compiler: "no-such-compiler".into(),
+        variable: "CC",
+        reason: "not found".into(),
+    };
+    let message = "the corpus needs the compiler `no-such-compiler`, which cannot be started \
+                   (not found): install it or name another one in CC";
+    assert_eq!(missing.to_string(), message);
+}
+
+#[test]
+fn a_program_that_does_not_build_is_named_with_the_compilers_words() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("broken.c");
+    fs::write(&path, "int main(void) { return nowhere; }\n").expect("can be written");
+    let case = Case {
+        name: "broken.c".into(),
+        path,
+        ..cases()[0].clone()
+    };
+    let message = case.build(Opt::O0).expect_err("does not build").to_string();
+    assert!(
+        message.starts_with("programs/broken.c does not build:\n"),
+        "{message}"
+    );
+    assert!(message.contains("nowhere"), "{message}");
+}
+
+/// The figures and examples that the corpus promises; a renamed or lost one must be noticed.
+#[test]
+fn every_figure_of_the_papers_is_there() {
+    let figures: Vec<&str> = cases()
+        .iter()
+        .filter_map(|case| case.truth.figure.as_deref())
+        .collect();
+    let promised = [
+        "replay-classification fig. 2",
+        "replay-classification 5.4 kind 1",
+        "replay-classification 5.4 kind 2",
+        "replay-classification 5.4 kind 3",
+        "replay-classification 5.4 kind 4",
+        "replay-classification 5.4 kind 5",
+        "replay-classification 5.2.4 kind 6",
+        "portend-plus fig. 1",
+        "portend-plus fig. 6",
+        "portend-plus fig. 8",
+        "portend-plus fig. 9",
+        "portend-plus fig. 14a",
+        "portend-plus fig. 14b",
+        "portend-plus fig. 14c",
+        "portend-plus fig. 14d",
+        "portend-plus fig. 17a",
+        "portend-plus fig. 17b",
+        "portend-plus fig. 17c",
+        "portend-plus fig. 17d",
+        "portend-plus table III, AVV",
+        "portend-plus table III, DCL",
+        "portend-plus table III, DBM",
+        "portend-plus table III, RW",
+        "racefuzzer fig. 1",
+        "racefuzzer fig. 2",
+        "racefuzzer 5.3, the cache cleaner's sleep",
+        "racefuzzer 5.3, containsAll",
+    ];
+    for name in promised {
+        let there = |figure: &&str| *figure == name || figure.starts_with(&format!("{name},"));
+        assert!(figures.iter().any(there), "{name} is missing");
+    }
 }
 
 /// The README's tables name every program with its truth, and nothing that does not exist.
