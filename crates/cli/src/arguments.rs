@@ -18,11 +18,11 @@ const GLOBAL: &str = "Global options";
 #[command(name = "verdict", version, after_help = EXIT_CODES, subcommand_required = true, arg_required_else_help = true)]
 pub struct Arguments {
     /// Say what is done, on standard error
-    #[arg(short, long, global = true, help_heading = GLOBAL, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, help_heading = GLOBAL, conflicts_with = "quiet", overrides_with = "verbose")]
     verbose: bool,
 
     /// Say nothing on standard error but errors
-    #[arg(short, long, global = true, help_heading = GLOBAL)]
+    #[arg(short, long, global = true, help_heading = GLOBAL, overrides_with = "quiet")]
     quiet: bool,
 
     /// When to use colour: `auto` is on a terminal, unless NO_COLOR is set

@@ -27,7 +27,8 @@ pub struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
-    let mut root = crate::command();
+    // `verdict help` is for those who type it; a page about it helps nobody.
+    let mut root = crate::command().disable_help_subcommand(true);
     root.build();
     match &args.dir {
         Some(dir) => write_pages(&root, dir, context)?,

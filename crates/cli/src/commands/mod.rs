@@ -15,26 +15,25 @@ use crate::{CliError, Context, Exit};
 
 /// What `verdict` can do.
 #[derive(Subcommand, Debug)]
-#[command(disable_help_subcommand = true)]
 pub enum Command {
     /// Find the races of a trace
     Detect(detect::Args),
+    /// Look at trace files, convert them, make them up
+    Trace(trace::Args),
     /// Run a program under the engine, deterministically
     Exec(exec::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
     /// Print the manual page, or write all of them into a folder
     Man(man::Args),
-    /// Look at trace files, convert them, make them up
-    Trace(trace::Args),
 }
 
 pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError> {
     match command {
         Command::Detect(args) => detect::run(args, context),
+        Command::Trace(args) => trace::run(args, context),
         Command::Exec(args) => exec::run(args, context),
         Command::Completions(args) => completions::run(args, context),
         Command::Man(args) => man::run(args, context),
-        Command::Trace(args) => trace::run(args, context),
     }
 }

@@ -8,6 +8,7 @@ mod exec_refusals;
 mod files;
 mod generated;
 mod help;
+mod interrupt;
 mod output;
 mod readme;
 mod trace;
