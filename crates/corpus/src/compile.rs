@@ -1,12 +1,12 @@
 //! Builds the programs into a cache below cargo's target folder.
 //!
 //! A binary's name holds a hash of everything it is made from: source text and path, compiler
-//! version, flags. It is built under a temporary name and renamed, so parallel test processes
-//! may build the same program at once and never see half a file.
+//! version, flags. It is built under a temporary name and renamed, so nobody sees half a file, and
+//! under a file lock, so parallel tests, in one process or in many, build each program once.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -118,8 +118,10 @@ pub(crate) fn build(case: &Case, opt: Opt) -> Result<PathBuf, BuildError> {
     if cached.exists() {
         return Ok(cached);
     }
-    let folder = cached.parent().expect("the cache is a folder");
-    fs::create_dir_all(folder).map_err(|error| file_error(folder, &error))?;
+    let _lock = lock(&cached)?;
+    if cached.exists() {
+        return Ok(cached);
+    }
     let partial = partial_path(&cached);
     let mut command = compiler.command();
     command.args(&flags).arg("-o").arg(&partial).arg(&case.path);
@@ -148,6 +150,16 @@ fn cache_path(
     let stem = case.name.replace(['/', '.'], "-");
     let name = format!("{stem}-{opt}-{:016x}", hasher.finish());
     Ok(Path::new(env!("VERDICT_CORPUS_CACHE")).join(name))
+}
+
+/// Waits until no other test builds `cached`. Released when the file is closed.
+fn lock(cached: &Path) -> Result<File, BuildError> {
+    let locks = cached.with_file_name("locks");
+    fs::create_dir_all(&locks).map_err(|error| file_error(&locks, &error))?;
+    let path = locks.join(cached.file_name().unwrap_or_default());
+    let file = File::create(&path).map_err(|error| file_error(&path, &error))?;
+    file.lock().map_err(|error| file_error(&path, &error))?;
+    Ok(file)
 }
 
 /// A name of its own for each attempt of each process. rustc derives crate names from it, so it
