@@ -1,1 +1,12 @@
+//! Translated code: where it lies, how blocks are linked, and how a host address leads back to the guest.
+//!
+//! [`memory`] owns the executable memory and is the only place that writes it; [`CodeCache`] decides what is
+//! written. Blocks are never moved and their memory is only reused by a flush, so a host address names the same
+//! guest instruction for as long as anything can refer to it.
 
+mod blocks;
+mod memory;
+mod tables;
+
+pub use blocks::{BlockId, CacheStats, CodeCache, FaultSite, Fetch, ONE_OFF_BLOCK_ID, OneOff};
+pub use memory::{CacheMemoryError, CodeCopy};

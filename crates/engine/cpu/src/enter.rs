@@ -196,3 +196,37 @@ pub fn write_gs_base(base: u64) {
     // SAFETY: host code never uses gs.
     unsafe { asm!("wrgsbase {}", in(reg) base, options(nomem, nostack, preserves_flags)) };
 }
+
+global_asm!(
+    // fn verdict_vfork(child, argument) -> pid: the child calls `child(argument)`, which never returns, on the part of
+    // this stack that the suspended parent does not use.
+    ".balign 16",
+    ".global verdict_vfork",
+    "verdict_vfork:",
+    "push rbx",
+    "mov eax, 58",
+    "syscall",
+    "test rax, rax",
+    "jnz 4f",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "call rax",
+    "ud2",
+    "4:",
+    "pop rbx",
+    "ret",
+);
+
+unsafe extern "C" {
+    fn verdict_vfork(child: extern "C" fn(u64) -> !, argument: u64) -> i64;
+}
+
+/// Creates a process that shares this one's memory and runs `child(argument)` while this one is suspended.
+/// Returns the child's pid, or a negative errno, once the child has executed something or ended.
+///
+/// # Safety
+/// `child` must not return or unwind, and whatever it changes in memory stays changed for the caller.
+pub unsafe fn vfork(child: extern "C" fn(u64) -> !, argument: u64) -> i64 {
+    // SAFETY: the assembly keeps the parent's frames intact: the child only uses the stack below them.
+    unsafe { verdict_vfork(child, argument) }
+}

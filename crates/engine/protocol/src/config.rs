@@ -25,6 +25,21 @@ pub struct ExecutorConfig {
     pub accesses: AccessLog,
     /// Whether the time of each part is measured and system calls are counted by name.
     pub stats: bool,
+    /// Set when a guest replaces its program: what stays.
+    pub inherited: Option<Inherited>,
+}
+
+/// What a program keeps of the one it replaces.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Inherited {
+    /// It is a child of the program that the user named: it ends as a native process, without a report.
+    pub child: bool,
+    /// The guest's process id.
+    pub pid: i32,
+    /// Blocked signals.
+    pub signal_mask: u64,
+    /// Ignored signals, one bit each.
+    pub ignored: u64,
 }
 
 impl ExecutorConfig {
@@ -45,6 +60,7 @@ impl ExecutorConfig {
             follow_children: false,
             accesses: AccessLog::Off,
             stats: false,
+            inherited: None,
         }
     }
 

@@ -19,7 +19,7 @@ mod outcome;
 mod stats;
 mod status;
 
-pub use config::{AccessLog, Clock, ExecutorConfig, SchedulePolicy};
+pub use config::{AccessLog, Clock, ExecutorConfig, Inherited, SchedulePolicy};
 pub use frame::{FrameError, ReportWriter, read_config, read_report, write_config};
 pub use outcome::{
     EngineFault, GuestFault, ModuleOffset, Outcome, REGISTER_NAMES, Refusal, Registers, Report,

@@ -1,1 +1,29 @@
+//! Same-ISA translation: guest basic blocks become host code that does the same, counts itself, and comes back.
+//!
+//! A pure function of guest bytes and addresses: nothing here touches memory that runs. Ordinary instructions
+//! are copied byte for byte (rip-relative displacements patched), branches are rewritten so that the guest only
+//! ever sees guest addresses, and what must not run as it is ends the block with an exit to the engine.
+//!
+//! Invariants of translated code:
+//! - guest flags, registers and stack (the red zone included) are exactly the guest's at every instruction
+//!   boundary, but for registers named in the block's fault map as borrowed at that point;
+//! - the budget in the context goes down by exactly one per guest instruction, whatever the instrumentation;
+//! - no host address ever reaches guest memory or guest registers.
+#![forbid(unsafe_code)]
 
+mod accesses;
+mod block;
+mod emit;
+mod flags;
+mod operands;
+mod pad;
+
+pub use accesses::{AccessKind, AddressWord, LoggedAccess};
+pub use block::{
+    BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Request, Scope,
+    TranslateError, translate,
+};
+pub use pad::indirect_pad;
+
+/// Most words that one guest instruction can add to the access log, its share of a block header included.
+pub const LOG_WORDS_PER_INSTRUCTION_MAX: u64 = 4;

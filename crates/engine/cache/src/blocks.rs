@@ -1,0 +1,394 @@
+//! The blocks of the cache, their links, and the guest pages they were made from.
+
+use crate::memory::{CacheMemoryError, CodeCopy, CodeMemory};
+use crate::tables::Tables;
+use rustc_hash::FxHashMap;
+use verdict_cpu::layout::{CACHE_LEN, CACHE_START, PAGE};
+use verdict_translate::{
+    Block, FaultEntry, Instrumentation, LoggedAccess, Request, Scope, TranslateError, indirect_pad,
+    translate,
+};
+
+/// Names a block of the current generation of the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BlockId(pub u32);
+
+/// Bytes at the start of the cache in which one-off blocks are made, over and over.
+const ONE_OFF_LEN: u64 = 64 << 10;
+/// Room that a block and its pad need at most: 64 instructions, each with log code and a far operand.
+const BLOCK_LEN_MAX: usize = 32 << 10;
+
+struct Entry {
+    pc: u64,
+    host: u64,
+    host_len: u32,
+    guest_len: u32,
+    instructions: u32,
+    log_words: u32,
+    faults: Box<[FaultEntry]>,
+    accesses: Box<[LoggedAccess]>,
+    /// Links of other blocks that lead here.
+    incoming: Vec<u32>,
+    pad: Option<u64>,
+    live: bool,
+}
+
+struct LinkEntry {
+    target: u64,
+    /// Host address of the rel32.
+    patch: u64,
+    /// Host address of the stub.
+    stub: u64,
+}
+
+/// What a host address inside the cache stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct FaultSite {
+    /// Guest address of the instruction.
+    pub pc: u64,
+    /// The block's fault entry.
+    pub entry: FaultEntry,
+    /// Guest instructions of the block that had not retired.
+    pub unretired: u32,
+    /// Words of the block in the access log.
+    pub log_words: u32,
+}
+
+/// A block that runs once.
+#[derive(Clone, Copy, Debug)]
+pub struct OneOff {
+    /// Host address to enter.
+    pub host: u64,
+    /// Instructions it will retire.
+    pub instructions: u32,
+}
+
+/// Counts for `--stats`.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct CacheStats {
+    /// Blocks translated.
+    pub blocks: u64,
+    /// Guest instructions translated.
+    pub instructions: u64,
+    /// One-off blocks made.
+    pub one_offs: u64,
+    /// Blocks thrown away because their guest code changed.
+    pub invalidated: u64,
+    /// Times the whole cache was emptied because it was full.
+    pub flushes: u64,
+    /// Bytes of host code made.
+    pub code_bytes: u64,
+}
+
+/// All translated code of an executor.
+pub struct CodeCache {
+    memory: CodeMemory,
+    tables: Tables,
+    instrumentation: Instrumentation,
+    entries: Vec<Entry>,
+    by_pc: FxHashMap<u64, BlockId>,
+    by_page: FxHashMap<u64, Vec<BlockId>>,
+    links: Vec<LinkEntry>,
+    one_off: Option<Block>,
+    stats: CacheStats,
+}
+
+impl std::fmt::Debug for CodeCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CodeCache")
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads guest code for translation.
+pub type Fetch<'a> = &'a dyn Fn(u64, &mut [u8]) -> usize;
+
+impl CodeCache {
+    /// Maps the cache and its tables.
+    pub fn new(
+        instrumentation: Instrumentation,
+        lookup_routine: u64,
+    ) -> Result<Self, CacheMemoryError> {
+        let mut memory = CodeMemory::new()?;
+        memory.truncate(CACHE_START + ONE_OFF_LEN);
+        Ok(CodeCache {
+            memory,
+            tables: Tables::new(lookup_routine).map_err(CacheMemoryError::from)?,
+            instrumentation,
+            entries: Vec::new(),
+            by_pc: FxHashMap::default(),
+            by_page: FxHashMap::default(),
+            links: Vec::new(),
+            one_off: None,
+            stats: CacheStats::default(),
+        })
+    }
+
+    /// Counts so far.
+    pub fn stats(&self) -> CacheStats {
+        self.stats
+    }
+
+    /// The block at a guest address, if it is there.
+    pub fn lookup(&self, pc: u64) -> Option<BlockId> {
+        self.by_pc.get(&pc).copied()
+    }
+
+    /// Where a block's code starts.
+    pub fn host_address(&self, block: BlockId) -> u64 {
+        self.entries[block.0 as usize].host
+    }
+
+    /// What a block writes to the access log, and how many words.
+    pub fn logged_accesses(&self, block: BlockId) -> (&[LoggedAccess], u32) {
+        let entry = &self.entries[block.0 as usize];
+        (&entry.accesses, entry.log_words)
+    }
+
+    /// Number of guest instructions of a block.
+    pub fn instructions(&self, block: BlockId) -> u32 {
+        self.entries[block.0 as usize].instructions
+    }
+
+    /// True if the next block empties the cache first.
+    pub fn is_full(&self) -> bool {
+        self.memory.left() < BLOCK_LEN_MAX
+    }
+
+    /// Makes the block at `pc`. A full cache is emptied first: ids and links from before are void then.
+    pub fn insert(&mut self, pc: u64, fetch: Fetch<'_>) -> Result<BlockId, TranslateError> {
+        if self.is_full() {
+            self.flush();
+        }
+        let id = BlockId(self.entries.len() as u32);
+        let first_link = self.links.len() as u32;
+        let host = self.memory.next();
+        let block = translate(&Request {
+            pc,
+            code_address: host,
+            block_id: id.0,
+            scope: Scope::Cached { first_link },
+            instrumentation: self.instrumentation,
+            fetch,
+        })?;
+        self.memory.append(&block.code);
+        self.stats.blocks += 1;
+        self.stats.instructions += u64::from(block.instructions);
+        self.stats.code_bytes += block.code.len() as u64;
+        self.links.extend(block.links.iter().map(|link| LinkEntry {
+            target: link.target,
+            patch: host + u64::from(link.patch),
+            stub: host + u64::from(link.stub),
+        }));
+        for page in pages(pc, block.guest_len) {
+            self.by_page.entry(page).or_default().push(id);
+        }
+        self.by_pc.insert(pc, id);
+        self.entries.push(Entry {
+            pc,
+            host,
+            host_len: block.code.len() as u32,
+            guest_len: block.guest_len,
+            instructions: block.instructions,
+            log_words: block.log_words,
+            faults: block.faults.into(),
+            accesses: block.accesses.into(),
+            incoming: Vec::new(),
+            pad: None,
+            live: true,
+        });
+        Ok(id)
+    }
+
+    /// The guest pages a block was made from.
+    pub fn guest_pages(&self, block: BlockId) -> impl Iterator<Item = u64> + use<> {
+        let entry = &self.entries[block.0 as usize];
+        pages(entry.pc, entry.guest_len)
+    }
+
+    /// Where a link goes.
+    pub fn link_target(&self, link: u32) -> Option<u64> {
+        self.links.get(link as usize).map(|link| link.target)
+    }
+
+    /// Makes a link jump straight to its block.
+    pub fn link(&mut self, link: u32, block: BlockId) {
+        let host = self.host_address(block);
+        self.entries[block.0 as usize].incoming.push(link);
+        let patch = self.links[link as usize].patch;
+        self.patch_jump(patch, host);
+    }
+
+    fn patch_jump(&mut self, patch: u64, to: u64) {
+        let distance = to.wrapping_sub(patch + 4) as i64 as i32;
+        self.memory.write(patch, &distance.to_le_bytes());
+    }
+
+    /// Lets indirect branches find a block without the engine's help.
+    pub fn make_indirect(&mut self, block: BlockId) {
+        let entry = &self.entries[block.0 as usize];
+        let (pc, host) = (entry.pc, entry.host);
+        let pad = match entry.pad {
+            Some(pad) => pad,
+            None => {
+                if self.is_full() {
+                    return;
+                }
+                let pad = self.memory.next();
+                let code = indirect_pad(pc, host, pad);
+                self.memory.append(&code);
+                self.entries[block.0 as usize].pad = Some(pad);
+                pad
+            }
+        };
+        self.tables.insert(pc, pad);
+    }
+
+    /// Makes a block of exactly so many instructions, which is forgotten after it ran.
+    pub fn one_off(
+        &mut self,
+        pc: u64,
+        instructions: u32,
+        fetch: Fetch<'_>,
+    ) -> Result<OneOff, TranslateError> {
+        let block = translate(&Request {
+            pc,
+            code_address: CACHE_START,
+            block_id: ONE_OFF_BLOCK_ID,
+            scope: Scope::OneOff { instructions },
+            instrumentation: self.instrumentation,
+            fetch,
+        })?;
+        assert!(
+            block.code.len() as u64 <= ONE_OFF_LEN,
+            "a one-off block outgrew its place"
+        );
+        self.memory.write(CACHE_START, &block.code);
+        self.stats.one_offs += 1;
+        let one_off = OneOff {
+            host: CACHE_START,
+            instructions: block.instructions,
+        };
+        self.one_off = Some(block);
+        Ok(one_off)
+    }
+
+    /// What the one-off block in place writes to the access log.
+    pub fn one_off_accesses(&self) -> (&[LoggedAccess], u32) {
+        self.one_off
+            .as_ref()
+            .map_or((&[], 0), |block| (&block.accesses, block.log_words))
+    }
+
+    /// True if the address lies in the cache.
+    pub fn contains(host: u64) -> bool {
+        (CACHE_START..CACHE_START + CACHE_LEN).contains(&host)
+    }
+
+    /// Leads a host address back to the guest instruction it belongs to.
+    pub fn fault_site(&self, host: u64) -> Option<FaultSite> {
+        if host < CACHE_START + ONE_OFF_LEN {
+            let block = self.one_off.as_ref()?;
+            return fault_entry(&block.faults, host - CACHE_START).map(|entry| FaultSite {
+                pc: block.pc + u64::from(entry.guest),
+                entry,
+                unretired: block.instructions - u32::from(entry.retired),
+                log_words: block.log_words,
+            });
+        }
+        let after = self.entries.partition_point(|entry| entry.host <= host);
+        let block = self.entries.get(after.checked_sub(1)?)?;
+        if host >= block.host + u64::from(block.host_len) {
+            return None;
+        }
+        fault_entry(&block.faults, host - block.host).map(|entry| FaultSite {
+            pc: block.pc + u64::from(entry.guest),
+            entry,
+            unretired: block.instructions - u32::from(entry.retired),
+            log_words: block.log_words,
+        })
+    }
+
+    /// True if a block was made from this guest page.
+    pub fn has_blocks_on(&self, page: u64) -> bool {
+        self.by_page.contains_key(&page)
+    }
+
+    /// Forgets every block made from the guest range: its code has changed or gone.
+    pub fn invalidate(&mut self, start: u64, end: u64) {
+        let few = (end - start) / PAGE <= self.by_page.len() as u64;
+        let pages: Vec<u64> = if few {
+            (start / PAGE..end.div_ceil(PAGE))
+                .filter(|page| self.by_page.contains_key(page))
+                .collect()
+        } else {
+            self.by_page
+                .keys()
+                .copied()
+                .filter(|page| (start / PAGE..end.div_ceil(PAGE)).contains(page))
+                .collect()
+        };
+        for page in pages {
+            for block in self.by_page.remove(&page).unwrap_or_default() {
+                self.forget(block);
+            }
+        }
+    }
+
+    fn forget(&mut self, block: BlockId) {
+        let entry = &mut self.entries[block.0 as usize];
+        if !std::mem::take(&mut entry.live) {
+            return;
+        }
+        let (pc, pad) = (entry.pc, entry.pad);
+        let incoming = std::mem::take(&mut entry.incoming);
+        for link in incoming {
+            let (patch, stub) = (
+                self.links[link as usize].patch,
+                self.links[link as usize].stub,
+            );
+            self.patch_jump(patch, stub);
+        }
+        if self.by_pc.get(&pc) == Some(&block) {
+            self.by_pc.remove(&pc);
+        }
+        if let Some(pad) = pad {
+            self.tables.remove(pc, pad);
+        }
+        self.stats.invalidated += 1;
+    }
+
+    /// Forgets everything.
+    pub fn flush(&mut self) {
+        self.entries.clear();
+        self.by_pc.clear();
+        self.by_page.clear();
+        self.links.clear();
+        self.tables.clear();
+        self.memory.truncate(CACHE_START + ONE_OFF_LEN);
+        self.stats.flushes += 1;
+    }
+
+    /// Before a fork: the code for the child.
+    pub fn copy_for_child(&self) -> Result<CodeCopy, CacheMemoryError> {
+        self.memory.copy_for_child()
+    }
+
+    /// In the child of a fork, first of all: parent and child must not write into the same cache.
+    pub fn adopt(&mut self, copy: &CodeCopy) -> Result<(), CacheMemoryError> {
+        self.memory.adopt(copy)
+    }
+}
+
+/// Block id in the access log of every one-off block.
+pub const ONE_OFF_BLOCK_ID: u32 = (1 << 31) - 1;
+
+fn fault_entry(faults: &[FaultEntry], offset: u64) -> Option<FaultEntry> {
+    let after = faults.partition_point(|entry| u64::from(entry.host) <= offset);
+    faults.get(after.checked_sub(1)?).copied()
+}
+
+fn pages(pc: u64, len: u32) -> impl Iterator<Item = u64> + use<> {
+    pc / PAGE..(pc + u64::from(len.max(1)) - 1) / PAGE + 1
+}

@@ -1,0 +1,97 @@
+//! The executor's end of the access log: a buffer that translated code fills and that is emptied between slices.
+
+use verdict_cache::{BlockId, CodeCache, ONE_OFF_BLOCK_ID};
+use verdict_translate::{AccessKind, AddressWord, LOG_WORDS_PER_INSTRUCTION_MAX, LoggedAccess};
+
+/// Words of the buffer: what a slice can fill in the worst case.
+const WORDS: usize = 256 << 10;
+
+/// Where accesses go, and what became of them.
+#[derive(Debug)]
+pub(crate) struct AccessLog {
+    words: Box<[u64]>,
+    hashing: bool,
+    /// Accesses seen.
+    pub(crate) count: u64,
+    /// Hash of all accesses in order, thread by thread as they ran.
+    pub(crate) hash: u64,
+}
+
+impl AccessLog {
+    pub(crate) fn new(hashing: bool) -> Self {
+        AccessLog {
+            words: vec![0; WORDS].into(),
+            hashing,
+            count: 0,
+            hash: 0,
+        }
+    }
+
+    /// Longest slice that cannot overrun the buffer.
+    pub(crate) fn slice_max(&self) -> u64 {
+        WORDS as u64 / LOG_WORDS_PER_INSTRUCTION_MAX
+            - verdict_translate::BLOCK_INSTRUCTIONS_MAX as u64
+    }
+
+    /// Address of the first word.
+    pub(crate) fn start(&self) -> u64 {
+        self.words.as_ptr() as u64
+    }
+
+    /// True if hashes are wanted.
+    pub(crate) fn hashes(&self) -> bool {
+        self.hashing
+    }
+
+    /// Consumes what was logged up to `next`.
+    pub(crate) fn drain(&mut self, next: u64, thread: u32, cache: &CodeCache) {
+        if !self.hashing {
+            return;
+        }
+        let filled = ((next - self.start()) / 8) as usize;
+        let mut at = 0;
+        while at < filled {
+            // SAFETY: in bounds; volatile because translated code, not Rust, wrote the words.
+            let header = unsafe { std::ptr::read_volatile(&self.words[at]) };
+            let id = header as u32;
+            let (accesses, words) = if id == ONE_OFF_BLOCK_ID {
+                cache.one_off_accesses()
+            } else {
+                cache.logged_accesses(BlockId(id))
+            };
+            let executed = match header >> 32 {
+                0 => u64::MAX,
+                faulted => faulted - 1,
+            };
+            let logged = &self.words[at + 1..at + words.max(1) as usize];
+            for access in accesses
+                .iter()
+                .take_while(|access| u64::from(access.instruction) < executed)
+            {
+                self.hash = fold(self.hash, thread, access, logged);
+                self.count += 1;
+            }
+            at += words.max(1) as usize;
+        }
+    }
+}
+
+fn fold(hash: u64, thread: u32, access: &LoggedAccess, logged: &[u64]) -> u64 {
+    let base = match access.base {
+        AddressWord::Constant => 0,
+        AddressWord::Logged(word) => logged[usize::from(word)],
+    };
+    let address = base.wrapping_add(access.displacement);
+    let repeat = access.repeat.map_or(1, |word| logged[usize::from(word)]);
+    let kind = match access.kind {
+        AccessKind::Read => 1,
+        AccessKind::Write => 2,
+        AccessKind::ReadWrite => 3,
+    };
+    let detail = u64::from(thread) << 32 ^ u64::from(access.size) << 8 ^ kind ^ repeat << 40;
+    let mixed = (hash ^ address)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .rotate_left(29)
+        ^ detail;
+    mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}

@@ -1,0 +1,221 @@
+//! How an execution ends, and who gets to know.
+
+use crate::{Channel, Executor};
+use std::fs::File;
+use std::os::fd::FromRawFd;
+use verdict_kernel::{Role, SignalInfo};
+use verdict_protocol::{
+    AccessStats, EngineFault, GuestFault, ModuleOffset, Outcome, Refusal, Registers, Report,
+    ReportWriter, Stats, ThreadStats,
+};
+
+/// Exit status of an executor that has reported.
+const REPORTED: i32 = 0;
+/// Exit status of an executor that could not even report.
+const FAILED: i32 = 3;
+
+/// Tells the controller why nothing was run.
+pub(crate) fn refuse_to_start(channel: Channel, message: String) -> ! {
+    // SAFETY: the descriptor is the channel's and nobody else uses it.
+    let file = unsafe { File::from_raw_fd(channel.report) };
+    let outcome = Outcome::Refused(Refusal {
+        message,
+        call: None,
+        at: Vec::new(),
+    });
+    let told = ReportWriter::new(file).write(&Report {
+        outcome,
+        stats: Stats::default(),
+    });
+    exit_now(if told.is_ok() { REPORTED } else { FAILED })
+}
+
+fn exit_now(status: i32) -> ! {
+    // SAFETY: ends the process without running anything else, as a guest's exit must.
+    unsafe { libc::_exit(status) }
+}
+
+impl Executor {
+    /// The guest has ended by itself.
+    pub(crate) fn exited(&mut self, status: i32) -> ! {
+        if self.kernel.role != Role::Main {
+            exit_now(status);
+        }
+        self.finish(Outcome::Exited { code: status as u8 })
+    }
+
+    /// The guest was killed by a signal.
+    pub(crate) fn killed(&mut self, info: &SignalInfo) -> ! {
+        if self.kernel.role != Role::Main {
+            die_by(info.signal);
+        }
+        let fault = matches!(
+            info.signal,
+            libc::SIGSEGV
+                | libc::SIGBUS
+                | libc::SIGFPE
+                | libc::SIGILL
+                | libc::SIGTRAP
+                | libc::SIGABRT
+        )
+        .then(|| Box::new(self.guest_fault(info)));
+        self.finish(Outcome::Signalled {
+            signal: info.signal,
+            fault,
+        })
+    }
+
+    /// The engine cannot go on with this guest.
+    pub(crate) fn refused(&mut self, message: String) -> ! {
+        let call = self
+            .kernel
+            .thread()
+            .call
+            .as_ref()
+            .map(|call| verdict_kernel::syscall_name(call.number));
+        let pc = self.kernel.thread().registers.rip;
+        let at = self.call_chain(pc);
+        if self.kernel.role != Role::Main {
+            let call = call.map(|call| format!("{call}: ")).unwrap_or_default();
+            eprintln!("verdict: a child process of the guest cannot go on: {call}{message}");
+            exit_now(FAILED);
+        }
+        self.finish(Outcome::Refused(Refusal { message, call, at }))
+    }
+
+    /// The engine is broken, by its own fault or because the guest wrote over it.
+    pub(crate) fn engine_fault(&mut self, message: &str) -> ! {
+        let guest = self.in_guest.then(|| {
+            let info = SignalInfo::new(0, 0);
+            Box::new(self.guest_fault(&info))
+        });
+        if self.kernel.role != Role::Main {
+            eprintln!("verdict: engine fault in a child process of the guest: {message}");
+            exit_now(FAILED);
+        }
+        self.finish(Outcome::EngineFault(EngineFault {
+            message: message.to_string(),
+            guest,
+        }))
+    }
+
+    fn finish(&mut self, outcome: Outcome) -> ! {
+        let stats = self.stats();
+        let told = self.report.write(&Report { outcome, stats });
+        exit_now(if told.is_ok() { REPORTED } else { FAILED })
+    }
+
+    fn guest_fault(&mut self, info: &SignalInfo) -> GuestFault {
+        let thread = self.kernel.thread();
+        let registers = Registers {
+            general: thread.registers.gpr,
+            rip: thread.registers.rip,
+            rflags: thread.registers.rflags,
+        };
+        let (number, instructions) = (thread.id.0, thread.retired);
+        GuestFault {
+            signal: info.signal,
+            code: info.code(),
+            address: info.fault.map(|(_, _, address)| address),
+            thread: number,
+            instructions,
+            registers,
+            at: self.call_chain(registers.rip),
+        }
+    }
+
+    /// Where the guest is, innermost first: the instruction, then return addresses along frame pointers.
+    fn call_chain(&mut self, pc: u64) -> Vec<ModuleOffset> {
+        const FRAMES_MAX: usize = 32;
+        let mut chain = vec![self.place(pc)];
+        let mut frame = self.kernel.thread().registers.get(verdict_cpu::Gpr::Rbp);
+        while chain.len() < FRAMES_MAX {
+            let (Ok(next), Ok(back)) = (
+                self.kernel.memory.read_u64(frame),
+                self.kernel.memory.read_u64(frame + 8),
+            ) else {
+                break;
+            };
+            if next <= frame || self.kernel.memory.executable_len(back, 1) == 0 {
+                break;
+            }
+            chain.push(self.place(back - 1));
+            frame = next;
+        }
+        chain
+    }
+
+    fn place(&self, pc: u64) -> ModuleOffset {
+        use std::os::unix::ffi::OsStrExt;
+        match self.kernel.memory.find(pc) {
+            Some((start, mapping)) => match &mapping.file {
+                Some((path, offset)) => ModuleOffset {
+                    pc,
+                    module: Some(path.as_os_str().as_bytes().to_vec()),
+                    file_offset: offset + (pc - start),
+                },
+                None => ModuleOffset {
+                    pc,
+                    module: None,
+                    file_offset: 0,
+                },
+            },
+            None => ModuleOffset {
+                pc,
+                module: None,
+                file_offset: 0,
+            },
+        }
+    }
+
+    fn stats(&mut self) -> Stats {
+        let cache = self.cache.stats();
+        self.times.total_ns = self.started.elapsed().as_nanos() as u64;
+        Stats {
+            instructions: self.kernel.retired,
+            threads: self
+                .kernel
+                .threads
+                .iter()
+                .map(|thread| ThreadStats {
+                    tid: thread.id.0,
+                    instructions: thread.retired,
+                })
+                .collect(),
+            blocks_translated: cache.blocks,
+            pages_invalidated: cache.invalidated,
+            switches: self.switches,
+            switches_hash: self.switches_hash,
+            syscalls: self
+                .kernel
+                .calls
+                .iter()
+                .map(|(number, count)| (verdict_kernel::syscall_name(*number), *count))
+                .collect(),
+            signals: self.signals,
+            accesses: self.log.as_ref().map(|log| AccessStats {
+                logged: log.count,
+                hash: log.hashes().then_some(log.hash),
+            }),
+            times: self.config.stats.then_some(self.times),
+        }
+    }
+}
+
+/// Ends this process by a signal, as a native one would be.
+pub(crate) fn die_by(signal: i32) -> ! {
+    // SAFETY: default disposition, unblocked, raised: the process ends here.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        let none = 0u64;
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const none,
+            std::ptr::null_mut::<u64>(),
+            8,
+        );
+        libc::raise(signal);
+    }
+    exit_now(128 + signal)
+}

@@ -1,0 +1,79 @@
+//! The executor: has the guest in its own address space, runs it from its first instruction to its last, and
+//! reports how it ended. Expendable: whatever the guest does to it, the controller survives.
+//!
+//! [`setup`] builds the world, [`run`] is the loop over it, [`fault`] catches what the CPU refuses, [`emulate`]
+//! performs what must not run as it is, [`end`] tells the controller.
+
+mod access_log;
+mod cpuid;
+mod emulate;
+mod end;
+mod fault;
+mod run;
+mod setup;
+
+use std::time::Instant;
+use verdict_cache::CodeCache;
+use verdict_cpu::{Context, layout};
+use verdict_kernel::Kernel;
+use verdict_protocol::{ExecutorConfig, PartTimes, ReportWriter};
+use verdict_reexec::Heartbeat;
+use verdict_schedule::Scheduler;
+
+/// Descriptors that connect an executor with its controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Channel {
+    /// What to run.
+    pub config: i32,
+    /// Where the report goes.
+    pub report: i32,
+    /// The status page.
+    pub status: i32,
+}
+
+/// Everything an executor owns.
+struct Executor {
+    config: ExecutorConfig,
+    channel: Channel,
+    report: ReportWriter,
+    heartbeat: Heartbeat,
+    kernel: Kernel,
+    cache: CodeCache,
+    scheduler: Box<dyn Scheduler>,
+    log: Option<access_log::AccessLog>,
+    /// Instructions left of the current thread's turn.
+    turn: u64,
+    /// The next instruction runs alone: it writes to a page that holds translated code.
+    single_step: bool,
+    /// What the signal handler saw.
+    fault: Option<fault::HostFault>,
+    /// The guest has control; faults are its own.
+    in_guest: bool,
+    switches: u64,
+    switches_hash: u64,
+    signals: u64,
+    /// The thread whose gs base and vector area are loaded.
+    loaded: usize,
+    times: PartTimes,
+    started: Instant,
+    deadlock_told: bool,
+}
+
+impl Executor {
+    /// The context that translated code uses.
+    fn context(&mut self) -> &mut Context {
+        // SAFETY: mapped by `setup` before an executor exists, used by this one thread only.
+        unsafe { &mut *(layout::CONTEXT as *mut Context) }
+    }
+}
+
+/// Runs the guest that the controller asks for. Never returns.
+pub fn main(channel: Channel) -> ! {
+    match setup::executor(channel) {
+        Ok(mut executor) => {
+            fault::install(&mut executor);
+            executor.run()
+        }
+        Err(refusal) => end::refuse_to_start(channel, refusal),
+    }
+}

@@ -1,0 +1,547 @@
+//! The loop: who runs, until when, and what to do when it comes back.
+
+use crate::{Executor, setup};
+use std::ffi::CString;
+use std::time::Instant;
+use verdict_cpu::{Context, ExitReason, Gpr, read_gs_base, write_gs_base};
+use verdict_kernel::{ExecRequest, ForkRequest, ForkSide, Idle, Outcome, Role, bit};
+use verdict_protocol::{ExecutorConfig, Inherited};
+use verdict_schedule::{Decision, DecisionPoint, Reason};
+use verdict_translate::TranslateError;
+
+/// Longest slice: how late the guest may notice a signal from outside.
+const SLICE_MAX: u64 = 1 << 20;
+
+/// Why a slice ended.
+enum Slice {
+    /// Its instructions are used up.
+    Done,
+    Syscall,
+    Emulate,
+    Fault,
+    /// The next instruction cannot be fetched.
+    Fetch(u64),
+}
+
+impl Executor {
+    /// Runs the guest to its end.
+    pub(crate) fn run(&mut self) -> ! {
+        loop {
+            let outcome = if self.kernel.thread().call.is_some() {
+                self.in_kernel(|executor| executor.kernel.attempt_call())
+            } else if self.kernel.has_pending_signals() {
+                self.signals += 1;
+                match self.kernel.deliver_signals() {
+                    Outcome::Continue => self.step(),
+                    other => other,
+                }
+            } else {
+                self.step()
+            };
+            self.settle(outcome);
+        }
+    }
+
+    /// One slice of the current thread and what it asked for at its end.
+    fn step(&mut self) -> Outcome {
+        let slice = self.slice();
+        self.heartbeat.beat();
+        match slice {
+            Slice::Done => self.slice_over(),
+            Slice::Syscall => {
+                let registers = &mut self.kernel.thread().registers;
+                registers.set(Gpr::Rcx, registers.rip);
+                registers.set(Gpr::R11, registers.rflags);
+                let outcome = self.in_kernel(|executor| executor.kernel.begin_call());
+                self.after_call(outcome)
+            }
+            Slice::Emulate => self.emulate(),
+            Slice::Fault => self.handle_fault(),
+            Slice::Fetch(address) => self.fetch_fault(address),
+        }
+    }
+
+    fn in_kernel(&mut self, call: impl FnOnce(&mut Executor) -> Outcome) -> Outcome {
+        let before = self.config.stats.then(Instant::now);
+        self.heartbeat.set_blocked(true);
+        let outcome = call(self);
+        self.heartbeat.set_blocked(false);
+        if let Some(before) = before {
+            self.times.kernel_ns += before.elapsed().as_nanos() as u64;
+        }
+        outcome
+    }
+
+    /// A system call is an occasion to switch.
+    fn after_call(&mut self, outcome: Outcome) -> Outcome {
+        if matches!(outcome, Outcome::Continue) && self.kernel.threads.len() > 1 {
+            self.decide(Reason::SystemCall);
+        }
+        outcome
+    }
+
+    /// Acts on what the kernel said.
+    fn settle(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Continue => {}
+            Outcome::Blocked => self.reschedule(Reason::Blocked),
+            Outcome::ThreadExited => self.reschedule(Reason::Exited),
+            Outcome::Yielded => self.reschedule(Reason::Yielded),
+            Outcome::Exited(status) => self.exited(status),
+            Outcome::Killed(info) => self.killed(&info),
+            Outcome::Refused(message) => self.refused(message),
+            Outcome::Stopped => {
+                // SAFETY: stops this process until SIGCONT, as the guest would be.
+                unsafe { libc::raise(libc::SIGSTOP) };
+            }
+            Outcome::Exec(request) => self.exec(&request),
+            Outcome::Fork(request) => self.fork(&request),
+            Outcome::Vfork { pid, stack } => self.vfork(pid, stack),
+        }
+    }
+
+    /// The slice ran out: the turn, a timer, or just the longest slice.
+    fn slice_over(&mut self) -> Outcome {
+        self.kernel.take_host_signals();
+        self.kernel.fire_timers();
+        if self.turn == 0 {
+            self.reschedule(Reason::QuantumEnd);
+        }
+        Outcome::Continue
+    }
+
+    // ---- scheduling ----
+
+    /// Finds a thread that can run, however long it takes, and makes it the current one.
+    fn reschedule(&mut self, reason: Reason) {
+        loop {
+            self.wake_up();
+            if self
+                .kernel
+                .threads
+                .iter()
+                .any(|thread| thread.is_runnable())
+            {
+                return self.decide(reason);
+            }
+            let before = Instant::now();
+            self.heartbeat.set_blocked(true);
+            let idle = self.kernel.idle();
+            if idle == Idle::Deadlock {
+                self.tell_deadlock();
+                self.kernel.wait_for_signal();
+            }
+            self.heartbeat.set_blocked(false);
+            self.times.wait_ns += before.elapsed().as_nanos() as u64;
+        }
+    }
+
+    /// Ends waits that are over and interrupts those that a signal interrupts.
+    fn wake_up(&mut self) {
+        self.kernel.take_host_signals();
+        self.kernel.fire_timers();
+        self.kernel.expire_waits();
+        self.kernel.poll_descriptors();
+        self.kernel.wake_signal_waiters();
+        let current = self.kernel.current;
+        for index in self.kernel.waiting_with_signals() {
+            self.kernel.current = index;
+            self.signals += 1;
+            match self.kernel.interrupt_wait() {
+                Outcome::Continue | Outcome::Blocked | Outcome::Yielded => {}
+                other => self.settle(other),
+            }
+        }
+        self.kernel.current = current;
+    }
+
+    fn tell_deadlock(&mut self) {
+        if !std::mem::replace(&mut self.deadlock_told, true) {
+            eprintln!(
+                "verdict: all {} threads of the guest wait and nothing in it can wake them; end it with Ctrl-C",
+                self.kernel.live_threads()
+            );
+        }
+    }
+
+    fn decide(&mut self, reason: Reason) {
+        let runnable = self.kernel.runnable();
+        let current = self.kernel.threads[self.kernel.current].id;
+        let point = DecisionPoint {
+            reason,
+            current: Some(current),
+            runnable: &runnable,
+        };
+        match self.scheduler.decide(&point) {
+            Decision::Continue => {}
+            Decision::Run {
+                thread,
+                instructions_max,
+            } => {
+                self.turn = instructions_max;
+                if thread != current {
+                    self.switches += 1;
+                    let event = u64::from(thread.0) << 48 ^ self.kernel.retired;
+                    self.switches_hash = (self.switches_hash ^ event)
+                        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                        .rotate_left(31);
+                }
+                self.kernel.current = thread.0 as usize;
+            }
+        }
+    }
+
+    // ---- running ----
+
+    /// Runs the current thread until something needs the engine.
+    fn slice(&mut self) -> Slice {
+        for range in self.kernel.memory.take_stale() {
+            self.cache.invalidate(range.start, range.end);
+        }
+        let budget = self.slice_budget();
+        self.load_thread();
+        self.context().budget = budget as i64;
+        let before = self.config.stats.then(Instant::now);
+        let translated = self.times.translate_ns;
+        let slice = self.run_blocks();
+        if let Some(before) = before {
+            let spent = before.elapsed().as_nanos() as u64;
+            self.times.guest_ns += spent.saturating_sub(self.times.translate_ns - translated);
+        }
+        self.store_thread(budget);
+        slice
+    }
+
+    /// Instructions until the next thing that must happen at an exact count.
+    fn slice_budget(&mut self) -> u64 {
+        let mut budget = self.turn.clamp(1, SLICE_MAX);
+        if let Some(timer) = self.kernel.next_timer() {
+            budget = budget.min(timer.saturating_sub(self.kernel.now()).max(1));
+        }
+        if let Some(log) = &self.log {
+            budget = budget.min(log.slice_max());
+        }
+        budget
+    }
+
+    /// Puts the current thread's registers into the context.
+    fn load_thread(&mut self) {
+        let current = self.kernel.current;
+        let registers = self.kernel.threads[current].registers.clone();
+        let area = self.kernel.threads[current].vectors.address();
+        let log_start = self.log.as_ref().map(|log| log.start());
+        let context = self.context();
+        context.gpr = registers.gpr;
+        context.rip = registers.rip;
+        context.rflags = registers.rflags;
+        context.guest_fs = registers.fs_base;
+        context.xsave_area = area;
+        if let Some(start) = log_start {
+            context.log_next = start;
+        }
+        write_gs_base(registers.gs_base);
+        self.loaded = current;
+    }
+
+    /// Takes the registers back and counts what was retired.
+    fn store_thread(&mut self, budget: u64) {
+        self.drain_log();
+        let context = self.context();
+        if context.canary != Context::CANARY {
+            self.engine_fault("the guest wrote over the engine's memory");
+        }
+        let left = u64::try_from(context.budget).unwrap_or(0);
+        let (gpr, rip, rflags, fs_base) =
+            (context.gpr, context.rip, context.rflags, context.guest_fs);
+        let retired = budget - left.min(budget);
+        let thread = &mut self.kernel.threads[self.loaded];
+        thread.registers.gpr = gpr;
+        thread.registers.rip = rip;
+        thread.registers.rflags = rflags;
+        thread.registers.fs_base = fs_base;
+        thread.registers.gs_base = read_gs_base();
+        thread.retired += retired;
+        self.kernel.retired += retired;
+        self.turn = self.turn.saturating_sub(retired);
+    }
+
+    fn drain_log(&mut self) {
+        let next = self.context().log_next;
+        let thread = self.kernel.threads[self.loaded].id.0;
+        if let Some(log) = &mut self.log {
+            log.drain(next, thread, &self.cache);
+            let start = log.start();
+            self.context().log_next = start;
+        }
+    }
+
+    fn run_blocks(&mut self) -> Slice {
+        loop {
+            let pc = self.context().rip;
+            let entry = if std::mem::take(&mut self.single_step) {
+                self.one_off(pc, 1)
+            } else {
+                self.block(pc)
+            };
+            let host = match entry {
+                Ok(host) => host,
+                Err(TranslateError::Fetch { address }) => return Slice::Fetch(address),
+            };
+            self.enter(host);
+            loop {
+                let Some(reason) = ExitReason::from_raw(self.context().exit_reason) else {
+                    self.engine_fault("the guest wrote over the engine's memory");
+                };
+                match reason {
+                    ExitReason::Syscall => return Slice::Syscall,
+                    ExitReason::Emulate => return Slice::Emulate,
+                    ExitReason::Fault => return Slice::Fault,
+                    ExitReason::Link => {
+                        self.follow_link();
+                        break;
+                    }
+                    ExitReason::Indirect => {
+                        self.follow_indirect();
+                        if self.context().budget <= 0 {
+                            return Slice::Done;
+                        }
+                        break;
+                    }
+                    ExitReason::OneOff => {
+                        if self.context().budget <= 0 {
+                            return Slice::Done;
+                        }
+                        break;
+                    }
+                    ExitReason::Budget => {
+                        let left = self.context().budget;
+                        if left <= 0 {
+                            return Slice::Done;
+                        }
+                        let pc = self.context().rip;
+                        match self.one_off(pc, left as u32) {
+                            Ok(host) => self.enter(host),
+                            Err(TranslateError::Fetch { address }) => return Slice::Fetch(address),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn enter(&mut self, host: u64) {
+        self.in_guest = true;
+        // SAFETY: `host` was published by the code cache; the context was completed by `setup` and `load_thread`.
+        unsafe { verdict_cpu::enter(host) };
+        self.in_guest = false;
+    }
+
+    /// The host code of the block at `pc`, made if need be.
+    fn block(&mut self, pc: u64) -> Result<u64, TranslateError> {
+        if let Some(block) = self.cache.lookup(pc) {
+            return Ok(self.cache.host_address(block));
+        }
+        let before = self.config.stats.then(Instant::now);
+        if self.cache.is_full() {
+            self.drain_log();
+        }
+        let memory = &self.kernel.memory;
+        let fetch = |address: u64, buffer: &mut [u8]| fetch(memory, address, buffer);
+        let block = self.cache.insert(pc, &fetch)?;
+        for page in self.cache.guest_pages(block) {
+            self.kernel.memory.watch(page);
+        }
+        if let Some(before) = before {
+            self.times.translate_ns += before.elapsed().as_nanos() as u64;
+        }
+        Ok(self.cache.host_address(block))
+    }
+
+    /// Host code for exactly so many instructions at `pc`; the budget is charged here.
+    fn one_off(&mut self, pc: u64, instructions: u32) -> Result<u64, TranslateError> {
+        // The log of an earlier one-off block refers to code that is about to be replaced.
+        self.drain_log();
+        let memory = &self.kernel.memory;
+        let fetch = |address: u64, buffer: &mut [u8]| fetch(memory, address, buffer);
+        let made = self.cache.one_off(pc, instructions, &fetch)?;
+        self.context().budget -= i64::from(made.instructions);
+        Ok(made.host)
+    }
+
+    /// Links the branch that was taken to its target's block, and goes there.
+    fn follow_link(&mut self) {
+        let link = self.context().exit_arg as u32;
+        let Some(target) = self.cache.link_target(link) else {
+            self.engine_fault("a branch that is not the cache's");
+        };
+        self.context().rip = target;
+        let flushes = self.cache.stats().flushes;
+        if self.block(target).is_ok() && self.cache.stats().flushes == flushes {
+            let block = self.cache.lookup(target).expect("just made");
+            self.cache.link(link, block);
+        }
+    }
+
+    /// Makes the target of an indirect branch known to the tables, and goes there.
+    fn follow_indirect(&mut self) {
+        let target = self.context().target;
+        self.context().rip = target;
+        if self.block(target).is_ok() {
+            let block = self.cache.lookup(target).expect("just made");
+            self.cache.make_indirect(block);
+        }
+    }
+
+    // ---- processes ----
+
+    /// Forks; the child goes on with a code cache of its own.
+    fn fork(&mut self, request: &ForkRequest) {
+        let copy = match self.cache.copy_for_child() {
+            Ok(copy) => copy,
+            Err(_) => return self.kernel.thread().complete(-i64::from(libc::ENOMEM)),
+        };
+        if self.kernel.fork(request) == ForkSide::Child
+            && let Err(error) = self.cache.adopt(&copy)
+        {
+            self.refused(error.to_string());
+        }
+    }
+
+    /// The program is replaced by another one, under the engine.
+    fn exec(&mut self, request: &ExecRequest) {
+        let check = verdict_loader::Request {
+            program: &request.path,
+            lookup: verdict_loader::Lookup::Exact,
+            argv: &request.argv,
+            env: &request.env,
+        };
+        if let Err(error) = verdict_loader::plan(&check, &setup::image_layout()) {
+            self.kernel.thread().complete(-i64::from(error.errno()));
+            return;
+        }
+        let ignored = self
+            .kernel
+            .actions
+            .iter()
+            .enumerate()
+            .fold(0, |set, (index, action)| {
+                if action.ignores() {
+                    set | bit(index as i32 + 1)
+                } else {
+                    set
+                }
+            });
+        let config = ExecutorConfig {
+            program: request.path.clone(),
+            argv: request.argv.clone(),
+            env: request.env.clone(),
+            inherited: Some(Inherited {
+                child: self.kernel.role != Role::Main,
+                pid: self.kernel.pid,
+                signal_mask: self.kernel.thread().signal_mask,
+                ignored,
+            }),
+            ..self.config.clone()
+        };
+        let error = self.start_again(&config);
+        self.refused(format!("the new program cannot be started: {error}"));
+    }
+
+    /// Writes new orders and executes the engine anew; returns only if that fails.
+    fn start_again(&mut self, config: &ExecutorConfig) -> std::io::Error {
+        use std::os::fd::{AsRawFd, FromRawFd};
+        // SAFETY: a fresh descriptor that the file owns.
+        let orders = unsafe {
+            std::fs::File::from_raw_fd(libc::memfd_create(c"verdict-config".as_ptr(), 0))
+        };
+        if let Err(error) = verdict_protocol::write_config(&orders, config) {
+            return std::io::Error::other(error.to_string());
+        }
+        // SAFETY: plain system calls; exec takes valid NUL-terminated arrays.
+        unsafe {
+            libc::dup2(orders.as_raw_fd(), self.channel.config);
+            drop(orders);
+            for fd in [
+                self.channel.config,
+                self.channel.report,
+                self.channel.status,
+            ] {
+                setup::set_close_on_exec(fd, false);
+            }
+            let numbers = [
+                self.channel.config,
+                self.channel.report,
+                self.channel.status,
+            ]
+            .map(|fd| fd.to_string());
+            let words: Vec<CString> = ["verdict", "__executor"]
+                .into_iter()
+                .chain(numbers.iter().map(String::as_str))
+                .map(|word| CString::new(word).expect("no NUL in words of ours"))
+                .collect();
+            let argv: Vec<_> = words
+                .iter()
+                .map(|word| word.as_ptr())
+                .chain(std::iter::once(std::ptr::null()))
+                .collect();
+            let env = [std::ptr::null()];
+            libc::execve(c"/proc/self/exe".as_ptr(), argv.as_ptr(), env.as_ptr());
+        }
+        std::io::Error::last_os_error()
+    }
+
+    /// Runs a vfork child in this memory, as this very executor, while the parent process is suspended.
+    fn vfork(&mut self, pid: i32, stack: u64) {
+        let parent = self.kernel.clone();
+        let (turn, loaded) = (self.turn, self.loaded);
+        let child = VforkChild {
+            executor: self,
+            pid,
+            stack,
+        };
+        // SAFETY: `run_vfork_child` never returns, and touches `child` only before the parent continues.
+        let real = unsafe { verdict_cpu::vfork(run_vfork_child, (&raw const child) as u64) };
+        // The child has changed the same memory: what describes it stays, everything else is the parent's again.
+        let memory = std::mem::take(&mut self.kernel.memory);
+        self.kernel = parent;
+        self.kernel.memory = memory;
+        (self.turn, self.loaded) = (turn, loaded);
+        self.in_guest = false;
+        let result = i32::try_from(real)
+            .map_err(|_| libc::EAGAIN)
+            .and_then(|real| if real < 0 { Err(-real) } else { Ok(real) });
+        self.kernel.vfork_done(pid, result);
+    }
+}
+
+/// What a vfork child needs to know.
+struct VforkChild {
+    executor: *mut Executor,
+    pid: i32,
+    stack: u64,
+}
+
+extern "C" fn run_vfork_child(child: u64) -> ! {
+    // SAFETY: the parent is suspended inside `vfork` and keeps both alive until this child is gone.
+    let (executor, pid, stack) = unsafe {
+        let child = &*(child as *const VforkChild);
+        (&mut *child.executor, child.pid, child.stack)
+    };
+    executor.kernel.become_child(pid, Role::VforkChild);
+    let thread = executor.kernel.thread();
+    thread.complete(0);
+    if stack != 0 {
+        thread.registers.set(Gpr::Rsp, stack);
+    }
+    executor.run()
+}
+
+/// Reads guest code for the translator.
+fn fetch(memory: &verdict_kernel::Memory, address: u64, buffer: &mut [u8]) -> usize {
+    let len = memory.executable_len(address, buffer.len() as u64) as usize;
+    if memory.read(address, &mut buffer[..len]).is_ok() {
+        len
+    } else {
+        0
+    }
+}

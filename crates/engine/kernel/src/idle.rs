@@ -1,0 +1,192 @@
+//! When no thread can run: skip virtual time, or wait for the world outside.
+
+use crate::signals::SignalInfo;
+use crate::thread::{State, Wait};
+use crate::{ClockMode, Kernel};
+
+/// What came of waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Idle {
+    /// Somebody may be runnable now.
+    Progress,
+    /// Nothing inside or outside can ever wake a thread, signals apart.
+    Deadlock,
+}
+
+impl Kernel {
+    /// Ends the waits whose deadline has passed.
+    pub fn expire_waits(&mut self) {
+        let now = self.now();
+        for index in 0..self.threads.len() {
+            let State::Waiting(wait) = &self.threads[index].state else {
+                continue;
+            };
+            if wait.deadline().is_none_or(|deadline| deadline > now) {
+                continue;
+            }
+            match wait {
+                Wait::Futex { .. } => self.threads[index].complete(-i64::from(libc::ETIMEDOUT)),
+                Wait::Sleep { .. } => self.finish_sleep(index),
+                Wait::Signal { .. } => self.threads[index].complete(-i64::from(libc::EAGAIN)),
+                Wait::Descriptors { .. } | Wait::Child => {
+                    let thread = &mut self.threads[index];
+                    if let Some(call) = &mut thread.call {
+                        call.timed_out = true;
+                    }
+                    thread.state = State::Runnable;
+                }
+            }
+        }
+    }
+
+    /// A sleep that was a retry of a lock goes back to its call; a real one returns 0.
+    fn finish_sleep(&mut self, index: usize) {
+        let retries = self.threads[index]
+            .call
+            .as_ref()
+            .is_some_and(crate::syscalls::sleeps_to_retry);
+        if retries {
+            self.threads[index].state = State::Runnable;
+        } else {
+            self.threads[index].complete(0);
+        }
+    }
+
+    /// Asks the host, without waiting, which descriptors are ready, and lets their threads try again.
+    pub fn poll_descriptors(&mut self) {
+        let mut polls = self.descriptor_polls();
+        if !polls.is_empty() && host_poll(&mut polls, 0) > 0 {
+            self.wake_ready(&polls);
+        }
+    }
+
+    fn descriptor_polls(&self) -> Vec<libc::pollfd> {
+        let mut polls = Vec::new();
+        for thread in &self.threads {
+            if let State::Waiting(Wait::Descriptors { polls: wanted, .. }) = &thread.state {
+                polls.extend(wanted.iter().map(|(fd, events)| libc::pollfd {
+                    fd: *fd,
+                    events: *events,
+                    revents: 0,
+                }));
+            }
+        }
+        polls
+    }
+
+    fn wake_ready(&mut self, polls: &[libc::pollfd]) {
+        for thread in &mut self.threads {
+            let State::Waiting(Wait::Descriptors { polls: wanted, .. }) = &thread.state else {
+                continue;
+            };
+            let ready = |(fd, events): &(i32, i16)| {
+                polls.iter().any(|poll| {
+                    let always = libc::POLLERR | libc::POLLHUP | libc::POLLNVAL;
+                    poll.fd == *fd && poll.revents & (*events | always) != 0
+                })
+            };
+            if wanted.iter().any(ready) {
+                thread.state = State::Runnable;
+            }
+        }
+    }
+
+    /// Takes the host's asynchronous signals and queues them for the guest.
+    pub fn take_host_signals(&mut self) {
+        loop {
+            // SAFETY: all-zero is a valid value of this plain struct, and the buffer has its size.
+            let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
+            let len = size_of::<libc::signalfd_siginfo>();
+            // SAFETY: as above; the descriptor is ours and does not block.
+            let read = unsafe { libc::read(self.signal_fd, (&raw mut info).cast(), len) };
+            if read != len as isize {
+                return;
+            }
+            let pid = self.to_virtual_pid(info.ssi_pid as i32);
+            let mut signal =
+                SignalInfo::from_process(info.ssi_signo as i32, info.ssi_code, pid, info.ssi_uid);
+            signal.bytes[24..28].copy_from_slice(&info.ssi_status.to_le_bytes());
+            if info.ssi_signo as i32 == libc::SIGCHLD {
+                self.wake_child_waiters();
+            }
+            self.send_to_process(signal);
+        }
+    }
+
+    fn wake_child_waiters(&mut self) {
+        for thread in &mut self.threads {
+            if matches!(thread.state, State::Waiting(Wait::Child)) {
+                thread.state = State::Runnable;
+            }
+        }
+    }
+
+    /// Nobody can run: makes time pass until somebody might.
+    pub fn idle(&mut self) -> Idle {
+        let waits = self
+            .threads
+            .iter()
+            .filter_map(|thread| match &thread.state {
+                State::Waiting(wait) => wait.deadline(),
+                _ => None,
+            });
+        let deadline = waits.chain(self.next_wall_timer()).min();
+        let polls = self.descriptor_polls();
+        let children = self
+            .threads
+            .iter()
+            .any(|thread| matches!(thread.state, State::Waiting(Wait::Child)));
+        let outside = !polls.is_empty() || children || self.clock.mode() == ClockMode::Real;
+        match deadline {
+            Some(deadline) if !outside => {
+                self.clock.skip_to(deadline, self.retired);
+                Idle::Progress
+            }
+            Some(deadline) => {
+                let wait_ns = deadline.saturating_sub(self.now());
+                if !self.wait_outside(polls, Some(wait_ns)) {
+                    self.clock.skip_to(deadline, self.retired);
+                }
+                Idle::Progress
+            }
+            None => {
+                let for_signal = |thread: &crate::Thread| {
+                    matches!(thread.state, State::Waiting(Wait::Signal { .. }))
+                };
+                if !outside && !self.threads.iter().any(for_signal) {
+                    return Idle::Deadlock;
+                }
+                self.wait_outside(polls, None);
+                Idle::Progress
+            }
+        }
+    }
+
+    /// Waits until the host delivers a signal.
+    pub fn wait_for_signal(&mut self) {
+        self.wait_outside(Vec::new(), None);
+    }
+
+    /// Waits for descriptors and signals; false if the time ran out first.
+    fn wait_outside(&mut self, mut polls: Vec<libc::pollfd>, wait_ns: Option<u64>) -> bool {
+        polls.push(libc::pollfd {
+            fd: self.signal_fd,
+            events: libc::POLLIN,
+            revents: 0,
+        });
+        let timeout_ms = wait_ns.map_or(-1, |ns| {
+            i32::try_from(ns.div_ceil(1_000_000)).unwrap_or(i32::MAX)
+        });
+        let ready = host_poll(&mut polls, timeout_ms);
+        if ready > 0 {
+            self.wake_ready(&polls);
+            self.take_host_signals();
+        }
+        ready != 0
+    }
+}
+
+fn host_poll(polls: &mut [libc::pollfd], timeout_ms: i32) -> i32 {
+    // SAFETY: the slice is valid for its length.
+    unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, timeout_ms) }
+}

@@ -1,0 +1,97 @@
+//! The guest's clock.
+//!
+//! Virtual time is a function of what the guest did: one nanosecond per instruction retired, plus what was
+//! skipped because every thread was waiting. The same execution sees the same times.
+
+use std::time::Instant;
+
+/// CLOCK_REALTIME at the start of a virtual execution: 2033-05-18T03:33:20Z, later than any file a guest may see.
+const EPOCH_NS: u64 = 2_000_000_000 * SECOND_NS;
+/// CLOCK_MONOTONIC at the start: as if booted a day ago.
+const BOOT_NS: u64 = 86_400 * SECOND_NS;
+/// Nanoseconds of a second.
+pub const SECOND_NS: u64 = 1_000_000_000;
+
+/// Which time the guest sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClockMode {
+    /// Time follows instructions.
+    Virtual,
+    /// The host's time.
+    Real,
+}
+
+/// The guest's clocks.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    mode: ClockMode,
+    /// Nanoseconds skipped while all threads waited.
+    skipped: u64,
+    started: Instant,
+    real_epoch: u64,
+}
+
+impl Clock {
+    /// Starts now.
+    pub fn new(mode: ClockMode) -> Self {
+        let real = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
+        Clock {
+            mode,
+            skipped: 0,
+            started: Instant::now(),
+            real_epoch: real.as_nanos() as u64,
+        }
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> ClockMode {
+        self.mode
+    }
+
+    fn elapsed(&self, retired: u64) -> u64 {
+        match self.mode {
+            ClockMode::Virtual => retired + self.skipped,
+            ClockMode::Real => self.started.elapsed().as_nanos() as u64,
+        }
+    }
+
+    /// CLOCK_MONOTONIC, given the instructions retired by all threads.
+    pub fn monotonic(&self, retired: u64) -> u64 {
+        BOOT_NS + self.elapsed(retired)
+    }
+
+    /// CLOCK_REALTIME.
+    pub fn realtime(&self, retired: u64) -> u64 {
+        let epoch = if self.mode == ClockMode::Virtual {
+            EPOCH_NS
+        } else {
+            self.real_epoch
+        };
+        epoch + self.elapsed(retired)
+    }
+
+    /// CPU time used: an instruction is a nanosecond.
+    pub fn cpu(&self, retired: u64) -> u64 {
+        retired
+    }
+
+    /// Jumps forward so that the monotonic clock shows at least `deadline`.
+    pub fn skip_to(&mut self, deadline: u64, retired: u64) {
+        if self.mode == ClockMode::Virtual {
+            self.skipped += deadline.saturating_sub(self.monotonic(retired));
+        }
+    }
+
+    /// Turns an absolute time of a clock into one of the monotonic clock.
+    pub fn to_monotonic(&self, clock: i32, time: u64, retired: u64) -> u64 {
+        match clock {
+            libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => {
+                let ahead = time.saturating_sub(self.realtime(retired));
+                self.monotonic(retired) + ahead
+            }
+            _ => time,
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The access log: which memory a block touches, written inline while it runs.
+//!
+//! Per run of a block the log gets one header word (the block's id) and then one word per distinct address
+//! base. What is constant (displacements, sizes, kinds) stays with the block: see [`LoggedAccess`]. The log's
+//! position and a scratch value live in registers that the block does not use.
+//!
+//! Not logged: accesses through fs and gs, through rsp without an index, pushes and pops (a thread's own), and
+//! gathers and scatters, whose addresses no single word describes.
+
+use crate::block::Borrowed;
+use crate::emit::Emitter;
+use crate::operands::{GprSet, free_register, gpr_of, register_of, registers_used};
+use iced_x86::{
+    Code, Instruction, InstructionInfoFactory, MemoryOperand, OpAccess, Register, UsedMemory,
+};
+use verdict_cpu::{Gpr, offset};
+
+/// Whether bytes are read, written, or both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum AccessKind {
+    Read,
+    Write,
+    ReadWrite,
+}
+
+/// Where an access's address comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AddressWord {
+    /// Known at translation.
+    Constant,
+    /// The log's word of this number after the block's header.
+    Logged(u16),
+}
+
+/// One memory operand of one instruction of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoggedAccess {
+    /// Which instruction of the block, from 0.
+    pub instruction: u16,
+    /// Base of the address.
+    pub base: AddressWord,
+    /// Added to the base; the whole address if it is constant.
+    pub displacement: u64,
+    /// Bytes; 0 where only the CPU's state decides (XSAVE).
+    pub size: u32,
+    /// Direction.
+    pub kind: AccessKind,
+    /// LOCK prefix, or XCHG with memory.
+    pub locked: bool,
+    /// For repeated string instructions, the word that holds the count.
+    pub repeat: Option<u16>,
+}
+
+pub(crate) const SLOT_POINTER: usize = 4;
+pub(crate) const SLOT_SCRATCH: usize = 5;
+
+/// Emits the log of one block.
+pub(crate) struct AccessLog {
+    pointer: Gpr,
+    scratch: Gpr,
+    /// Words used so far, the header included.
+    pub(crate) words: u16,
+    /// Which word holds a register's current value.
+    known: [Option<u16>; 16],
+    pub(crate) accesses: Vec<LoggedAccess>,
+}
+
+/// How many of the instructions leave two registers free for the log.
+pub(crate) fn prefix_with_free_registers(
+    info: &mut InstructionInfoFactory,
+    instructions: &[Instruction],
+) -> usize {
+    let mut used = GprSet::default();
+    for (count, instruction) in instructions.iter().enumerate() {
+        used = used.union(registers_used(info, instruction));
+        if two_free(used).is_none() {
+            return count;
+        }
+    }
+    instructions.len()
+}
+
+fn two_free(used: GprSet) -> Option<(Gpr, Gpr)> {
+    let first = free_register(used)?;
+    let mut rest = used;
+    rest.add(register_of(first));
+    Some((first, free_register(rest)?))
+}
+
+impl AccessLog {
+    /// Borrows two registers and writes the header.
+    pub(crate) fn open(
+        emit: &mut Emitter,
+        info: &mut InstructionInfoFactory,
+        block: &[Instruction],
+        block_id: u32,
+        borrowed: &mut Borrowed,
+    ) -> Option<AccessLog> {
+        let used = block.iter().fold(GprSet::default(), |set, i| {
+            set.union(registers_used(info, i))
+        });
+        let (pointer, scratch) = two_free(used)?;
+        emit.store(offset::borrowed(SLOT_POINTER), pointer);
+        emit.store(offset::borrowed(SLOT_SCRATCH), scratch);
+        borrowed.lend(SLOT_POINTER, pointer);
+        borrowed.lend(SLOT_SCRATCH, scratch);
+        emit.load(pointer, offset::LOG_NEXT);
+        emit.store_small_at(pointer, 0, block_id);
+        Some(AccessLog {
+            pointer,
+            scratch,
+            words: 1,
+            known: [None; 16],
+            accesses: Vec::new(),
+        })
+    }
+
+    /// Logs what the instruction is about to access.
+    pub(crate) fn before(
+        &mut self,
+        emit: &mut Emitter,
+        info: &mut InstructionInfoFactory,
+        number: u16,
+        instruction: &Instruction,
+    ) {
+        let memory: Vec<UsedMemory> = info
+            .info(instruction)
+            .used_memory()
+            .iter()
+            .copied()
+            .filter(|m| is_logged(m, instruction))
+            .collect();
+        let repeated = instruction.has_rep_prefix() || instruction.has_repne_prefix();
+        let repeat = (repeated && !memory.is_empty()).then(|| self.register_word(emit, Gpr::Rcx));
+        for operand in &memory {
+            let (base, displacement) = self.address(emit, operand);
+            self.accesses.push(LoggedAccess {
+                instruction: number,
+                base,
+                displacement,
+                size: operand.memory_size().size() as u32,
+                kind: kind_of(operand.access()),
+                locked: instruction.has_lock_prefix()
+                    || instruction.mnemonic() == iced_x86::Mnemonic::Xchg,
+                repeat,
+            });
+        }
+    }
+
+    /// Forgets the words of registers that the instruction has changed.
+    pub(crate) fn after(&mut self, info: &mut InstructionInfoFactory, instruction: &Instruction) {
+        for used in info.info(instruction).used_registers() {
+            let reads_only = matches!(
+                used.access(),
+                OpAccess::Read | OpAccess::CondRead | OpAccess::None
+            );
+            if let (false, Some(gpr)) = (reads_only, gpr_of(used.register())) {
+                self.known[gpr as usize] = None;
+            }
+        }
+    }
+
+    /// Publishes the words and gives the registers back.
+    pub(crate) fn close(&self, emit: &mut Emitter, borrowed: &mut Borrowed) {
+        emit.lea_self(self.pointer, 8 * i32::from(self.words));
+        emit.store(offset::LOG_NEXT, self.pointer);
+        emit.load(self.pointer, offset::borrowed(SLOT_POINTER));
+        emit.load(self.scratch, offset::borrowed(SLOT_SCRATCH));
+        borrowed.give_back(SLOT_POINTER);
+        borrowed.give_back(SLOT_SCRATCH);
+    }
+
+    fn address(&mut self, emit: &mut Emitter, operand: &UsedMemory) -> (AddressWord, u64) {
+        let wide = operand.address_size() == iced_x86::CodeSize::Code64;
+        match (gpr_of(operand.base()), operand.index()) {
+            (None, Register::None) => (AddressWord::Constant, operand.displacement()),
+            (Some(base), Register::None) if wide => (
+                AddressWord::Logged(self.register_word(emit, base)),
+                operand.displacement(),
+            ),
+            _ => (AddressWord::Logged(self.computed_word(emit, operand)), 0),
+        }
+    }
+
+    fn register_word(&mut self, emit: &mut Emitter, register: Gpr) -> u16 {
+        if let Some(word) = self.known[register as usize] {
+            return word;
+        }
+        let word = self.append(emit, register);
+        self.known[register as usize] = Some(word);
+        word
+    }
+
+    fn computed_word(&mut self, emit: &mut Emitter, operand: &UsedMemory) -> u16 {
+        let memory = MemoryOperand {
+            segment_prefix: Register::None,
+            base: operand.base(),
+            index: operand.index(),
+            scale: operand.scale(),
+            displacement: operand.displacement() as i64,
+            displ_size: if operand.displacement() == 0 { 0 } else { 4 },
+            is_broadcast: false,
+        };
+        let lea = Instruction::with2(Code::Lea_r64_m, register_of(self.scratch), memory)
+            .expect("lea takes any memory operand without a vector index");
+        emit.instruction(&lea)
+            .expect("an operand without rip can be encoded anywhere");
+        self.append(emit, self.scratch)
+    }
+
+    fn append(&mut self, emit: &mut Emitter, register: Gpr) -> u16 {
+        let word = self.words;
+        emit.store_at(self.pointer, 8 * i32::from(word), register);
+        self.words += 1;
+        word - 1
+    }
+}
+
+fn is_logged(memory: &UsedMemory, instruction: &Instruction) -> bool {
+    let own_segment = matches!(memory.segment(), Register::FS | Register::GS);
+    let own_stack =
+        memory.base().full_register() == Register::RSP && memory.index() == Register::None;
+    let vector_index = memory.index().is_vector_register();
+    let no_access = matches!(memory.access(), OpAccess::None | OpAccess::NoMemAccess);
+    let hint = instruction.mnemonic() == iced_x86::Mnemonic::Nop;
+    !(own_segment || own_stack || vector_index || no_access || hint)
+}
+
+fn kind_of(access: OpAccess) -> AccessKind {
+    match access {
+        OpAccess::Write | OpAccess::CondWrite => AccessKind::Write,
+        OpAccess::ReadWrite | OpAccess::ReadCondWrite => AccessKind::ReadWrite,
+        _ => AccessKind::Read,
+    }
+}

@@ -1,0 +1,106 @@
+//! Are the arithmetic flags dead at a guest address? If so, the block may count itself with a plain `sub`.
+//!
+//! Scans a bounded number of instructions along fall-through and direct jumps. The answer "dead" is exact:
+//! every path that was followed overwrites all six flags before it reads any. Everything else counts as live.
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, RflagsBits};
+
+const ARITHMETIC: u32 = RflagsBits::OF
+    | RflagsBits::SF
+    | RflagsBits::ZF
+    | RflagsBits::AF
+    | RflagsBits::CF
+    | RflagsBits::PF;
+/// How far a scan goes before it gives up.
+const SCAN_MAX: u32 = 12;
+
+/// Fetches guest code: fills the buffer from an address, returns how many bytes are there.
+pub(crate) type Fetch<'a> = &'a dyn Fn(u64, &mut [u8]) -> usize;
+
+/// The flags still undecided after some instructions.
+#[derive(Clone, Copy)]
+struct Pending(u32);
+
+impl Pending {
+    /// `Some(true)`: all decided dead; `Some(false)`: one is read.
+    fn step(&mut self, instruction: &Instruction) -> Option<bool> {
+        if instruction.rflags_read() & self.0 != 0 {
+            return Some(false);
+        }
+        self.0 &= !surely_overwritten(instruction);
+        (self.0 == 0).then_some(true)
+    }
+}
+
+/// The flags whose old value cannot survive the instruction.
+///
+/// A shift by cl or a repeated string instruction with count 0 leaves all as they were; some instructions leave
+/// alone what the manual calls undefined.
+fn surely_overwritten(instruction: &Instruction) -> u32 {
+    use iced_x86::Mnemonic::*;
+    match instruction.mnemonic() {
+        Rol | Ror | Rcl | Rcr | Shl | Sal | Shr | Sar | Shld | Shrd => 0,
+        _ if instruction.has_rep_prefix() || instruction.has_repne_prefix() => 0,
+        Mul | Imul | Div | Idiv | Bsf | Bsr | Bt | Bts | Btr | Btc => {
+            instruction.rflags_written() | instruction.rflags_cleared() | instruction.rflags_set()
+        }
+        _ => instruction.rflags_modified(),
+    }
+}
+
+/// True if no path from the instructions `block` (and on to `next` where it ends) reads the flags before
+/// overwriting them.
+pub(crate) fn dead_at_start(block: &[Instruction], fetch: Fetch<'_>) -> bool {
+    let mut pending = Pending(ARITHMETIC);
+    for instruction in block {
+        if let Some(answer) = pending.step(instruction) {
+            return answer;
+        }
+        if !falls_through(instruction) {
+            return follow(instruction, pending, fetch, SCAN_MAX);
+        }
+    }
+    block
+        .last()
+        .is_some_and(|last| scan(last.next_ip(), pending, fetch, SCAN_MAX))
+}
+
+fn falls_through(instruction: &Instruction) -> bool {
+    matches!(instruction.flow_control(), FlowControl::Next)
+}
+
+fn follow(branch: &Instruction, pending: Pending, fetch: Fetch<'_>, left: u32) -> bool {
+    match branch.flow_control() {
+        FlowControl::UnconditionalBranch | FlowControl::Call
+            if branch.near_branch_target() != 0 =>
+        {
+            scan(branch.near_branch_target(), pending, fetch, left)
+        }
+        FlowControl::ConditionalBranch => {
+            scan(branch.near_branch_target(), pending, fetch, left / 2)
+                && scan(branch.next_ip(), pending, fetch, left / 2)
+        }
+        _ => false,
+    }
+}
+
+fn scan(mut pc: u64, mut pending: Pending, fetch: Fetch<'_>, mut left: u32) -> bool {
+    let mut bytes = [0u8; 15];
+    while left > 0 {
+        left -= 1;
+        let available = fetch(pc, &mut bytes);
+        let instruction =
+            Decoder::with_ip(64, &bytes[..available], pc, DecoderOptions::NONE).decode();
+        if instruction.is_invalid() {
+            return false;
+        }
+        if let Some(answer) = pending.step(&instruction) {
+            return answer;
+        }
+        if !falls_through(&instruction) {
+            return follow(&instruction, pending, fetch, left);
+        }
+        pc = instruction.next_ip();
+    }
+    false
+}
