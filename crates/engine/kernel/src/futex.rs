@@ -66,7 +66,7 @@ impl Kernel {
     }
 
     fn check_futex(&self, address: u64) -> Result<(), i32> {
-        if address % 4 == 0 {
+        if address.is_multiple_of(4) {
             Ok(())
         } else {
             Err(libc::EINVAL)
@@ -81,7 +81,7 @@ impl Kernel {
         timeout: u64,
         kind: TimeoutKind,
     ) -> Flow {
-        if address % 4 != 0 || bitset == 0 {
+        if !address.is_multiple_of(4) || bitset == 0 {
             return Flow::error(libc::EINVAL);
         }
         let deadline = match self.deadline(timeout, kind) {

@@ -230,7 +230,7 @@ impl Kernel {
             pid: FIRST_PID,
             next_tid: FIRST_PID + 1,
             children: BTreeMap::new(),
-            random: SplitMix::new(options.seed ^ 0x5eed_0f_7e57),
+            random: SplitMix::new(options.seed ^ 0x5eed_0f7e_5700),
             options,
             role: Role::Main,
             calls: BTreeMap::new(),

@@ -178,7 +178,7 @@ impl Memory {
     fn choose_address(&self, request: &MapRequest, len: u64) -> Result<u64, i32> {
         let wanted = request.address & !(PAGE - 1);
         if request.flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0 {
-            if request.address % PAGE != 0 {
+            if !request.address.is_multiple_of(PAGE) {
                 return Err(libc::EINVAL);
             }
             if !is_guest_range(wanted, len) {
@@ -289,7 +289,7 @@ impl Memory {
     /// `munmap`.
     pub fn unmap(&mut self, address: u64, len: u64) -> SysResult {
         let len = page_up(len).filter(|len| *len > 0).ok_or(libc::EINVAL)?;
-        if address % PAGE != 0 || address.checked_add(len).is_none() {
+        if !address.is_multiple_of(PAGE) || address.checked_add(len).is_none() {
             return Err(libc::EINVAL);
         }
         for (start, mapping) in self.forget(address..address + len) {
@@ -302,7 +302,7 @@ impl Memory {
     /// `mprotect`.
     pub fn protect(&mut self, address: u64, len: u64, prot: Prot) -> SysResult {
         let len = page_up(len).ok_or(libc::ENOMEM)?;
-        if address % PAGE != 0 {
+        if !address.is_multiple_of(PAGE) {
             return Err(libc::EINVAL);
         }
         let range = address..address.checked_add(len).ok_or(libc::ENOMEM)?;
@@ -338,7 +338,7 @@ impl Memory {
             page_up(old_len).ok_or(libc::EINVAL)?,
             page_up(new_len).ok_or(libc::EINVAL)?,
         );
-        if old % PAGE != 0
+        if !old.is_multiple_of(PAGE)
             || new_len == 0
             || flags & !(libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) != 0
         {
@@ -355,7 +355,9 @@ impl Memory {
             *offset += old - start;
         }
         if flags & libc::MREMAP_FIXED != 0 {
-            if flags & libc::MREMAP_MAYMOVE == 0 || new % PAGE != 0 || !is_guest_range(new, new_len)
+            if flags & libc::MREMAP_MAYMOVE == 0
+                || !new.is_multiple_of(PAGE)
+                || !is_guest_range(new, new_len)
             {
                 return Err(libc::EINVAL);
             }

@@ -10,7 +10,7 @@ impl Kernel {
     pub(super) fn sys_mmap(&mut self, a: [u64; 6]) -> SysResult {
         let flags = a[3] as i32;
         let anonymous = flags & libc::MAP_ANONYMOUS != 0;
-        if a[5] % PAGE != 0 {
+        if !a[5].is_multiple_of(PAGE) {
             return Err(libc::EINVAL);
         }
         let fd = if anonymous { -1 } else { a[4] as i32 };
