@@ -19,6 +19,7 @@
 
 mod compile;
 mod discover;
+mod score;
 mod truth;
 
 use std::fs;
@@ -27,6 +28,7 @@ use std::sync::OnceLock;
 
 pub use compile::{BuildError, build_all};
 pub use discover::Language;
+pub use score::{Reported, Score, score};
 pub use truth::{
     Access, AccessKind, Class, Consequence, Consequences, Label, Needs, Observed, Opt, Race,
     ReplayOutcome, Truth, TruthError, parse,
