@@ -40,7 +40,7 @@ static void *serve(void *unused) {
 
 // What usually makes this thread arrive after the other one.
 static void other_work(void) {
-    for (volatile int i = 0; i < 200000; i++) {
+    for (volatile int i = 0; i < 1000000; i++) {
     }
 }
 

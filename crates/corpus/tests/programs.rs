@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use native::{Ending, run};
+use native::{Ending, TIME_LIMIT, TIME_LIMIT_IF_MAY_HANG, run};
 use verdict_corpus::{
     AccessKind, BuildError, Case, Class, Consequence, Language, Opt, build_all, cases, programs_dir,
 };
@@ -62,12 +62,12 @@ fn race_free_programs_print_the_same_in_every_run() {
         if !case.truth.race_free() {
             return Ok(());
         }
-        let first = run(binary, &case.truth.args);
+        let first = run(binary, &case.truth.args, TIME_LIMIT);
         if first.ending != Ending::Exit(case.truth.exit) {
             return Err(format!("ended with {:?}", first.ending));
         }
         for _ in 0..2 {
-            let again = run(binary, &case.truth.args);
+            let again = run(binary, &case.truth.args, TIME_LIMIT);
             if again != first {
                 return Err(format!("first {first:?}, then {again:?}"));
             }
@@ -83,7 +83,14 @@ fn racy_programs_end_as_their_truth_allows() {
         if case.truth.race_free() {
             return Ok(());
         }
-        let ending = run(binary, &case.truth.args).ending;
+        let hang = Ending::TimeLimit;
+        let may_hang = consequences(case).any(|consequence| hang.may_be(consequence));
+        let time_limit = if may_hang {
+            TIME_LIMIT_IF_MAY_HANG
+        } else {
+            TIME_LIMIT
+        };
+        let ending = run(binary, &case.truth.args, time_limit).ending;
         let expected = ending == Ending::Exit(case.truth.exit);
         if expected || consequences(case).any(|consequence| ending.may_be(consequence)) {
             return Ok(());

@@ -13,7 +13,7 @@ pub use parse::parse;
 /// What a program's comments say about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Truth {
-    /// The programs's groups in `programs/README.md`, never empty.
+    /// The program's groups in `programs/README.md`, never empty.
     pub topics: Vec<String>,
     /// The figure or example of a paper that the program restates, such as `portend-plus fig. 14a`.
     pub figure: Option<String>,

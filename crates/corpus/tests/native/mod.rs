@@ -11,7 +11,9 @@ use std::time::Duration;
 use verdict_corpus::Consequence;
 
 /// Far above what any program needs, even on a loaded machine.
-const TIME_LIMIT: Duration = Duration::from_secs(20);
+pub const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// For programs that may hang: then it does not matter if a slow run is taken for a hang.
+pub const TIME_LIMIT_IF_MAY_HANG: Duration = Duration::from_secs(3);
 
 /// How a run ended and what it printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +46,8 @@ impl Ending {
     }
 }
 
-/// Runs `binary` and waits for it.
-pub fn run(binary: &Path, args: &[String]) -> Run {
+/// Runs `binary` and waits for it, `time_limit` at most.
+pub fn run(binary: &Path, args: &[String], time_limit: Duration) -> Run {
     let mut child = Command::new(binary)
         .args(args)
         .stdin(Stdio::null())
@@ -62,7 +64,7 @@ pub fn run(binary: &Path, args: &[String]) -> Run {
         send.send(()).ok();
         stdout
     });
-    let timed_out = receive.recv_timeout(TIME_LIMIT) == Err(RecvTimeoutError::Timeout);
+    let timed_out = receive.recv_timeout(time_limit) == Err(RecvTimeoutError::Timeout);
     if timed_out {
         child.kill().expect("a child can be killed");
     }
