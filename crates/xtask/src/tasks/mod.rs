@@ -1,6 +1,7 @@
 //! The tasks, one file each. Benchmarks, soaks and fuzzing are tasks too: each its own file here.
 
 mod ci;
+mod fuzz;
 
 use clap::Subcommand;
 
@@ -8,10 +9,13 @@ use clap::Subcommand;
 pub(crate) enum Task {
     /// Run every check and every test: format, lints, build, tests, documentation
     Ci,
+    /// Run the fuzz targets
+    Fuzz(fuzz::Args),
 }
 
 pub(crate) fn run(task: &Task) -> Result<(), String> {
     match task {
         Task::Ci => ci::run_all(),
+        Task::Fuzz(args) => fuzz::run_targets(args),
     }
 }

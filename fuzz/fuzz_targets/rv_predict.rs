@@ -1,0 +1,7 @@
+//! Any bytes, read as rv_predict text.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use verdict_events::Format;
+
+fuzz_target!(|bytes: &[u8]| verdict_fuzz::check(Format::RvPredict, bytes));
