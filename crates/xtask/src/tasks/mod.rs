@@ -1,5 +1,6 @@
 //! The tasks, one file each. Benchmarks, soaks and fuzzing are tasks too: each its own file here.
 
+mod bench;
 mod ci;
 mod fuzz;
 
@@ -9,6 +10,8 @@ use clap::Subcommand;
 pub(crate) enum Task {
     /// Run every check and every test: format, lints, build, tests, documentation
     Ci,
+    /// Measure speed and memory
+    Bench(bench::Args),
     /// Run the fuzz targets
     Fuzz(fuzz::Args),
 }
@@ -16,6 +19,7 @@ pub(crate) enum Task {
 pub(crate) fn run(task: &Task) -> Result<(), String> {
     match task {
         Task::Ci => ci::run_all(),
+        Task::Bench(args) => bench::run(args),
         Task::Fuzz(args) => fuzz::run_targets(args),
     }
 }

@@ -1,5 +1,6 @@
 //! `verdict trace`: look at trace files, convert them, make them up.
 
+mod check;
 mod convert;
 mod destination;
 mod generate;
@@ -29,6 +30,8 @@ enum Action {
     Convert(convert::Args),
     /// Count what is in a trace
     Info(info::Args),
+    /// Read a trace to its end and say whether it is sound
+    Check(check::Args),
     /// Print the first events of a trace
     Head(head::Args),
     /// Make up a trace, for trying things out and for benchmarks
@@ -56,6 +59,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     match &args.action {
         Action::Convert(args) => convert::run(args, context),
         Action::Info(args) => info::run(args, context),
+        Action::Check(args) => check::run(args, context),
         Action::Head(args) => head::run(args, context),
         Action::Generate(args) => generate::run(args, context),
     }

@@ -1,0 +1,77 @@
+//! One run of a program: its time and its memory.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How often a running program is looked at. Its times are known to this precision.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// What a run took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// From start to finish.
+    pub(super) seconds: f64,
+    /// Time on a processor, of the main thread: what `seconds` would be on an idle machine.
+    pub(super) cpu_seconds: f64,
+    /// The most memory it had at once.
+    pub(super) peak_bytes: u64,
+}
+
+/// Runs a program several times, and keeps the quickest run.
+pub(super) fn quickest(times: u32, command: &mut Command, allowed: &[i32]) -> Result<Run, String> {
+    let runs: Result<Vec<Run>, String> = (0..times).map(|_| once(command, allowed)).collect();
+    let quickest = runs?
+        .into_iter()
+        .min_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    quickest.ok_or_else(|| "nothing was run".to_owned())
+}
+
+fn once(command: &mut Command, allowed: &[i32]) -> Result<Run, String> {
+    let line = format!("{command:?}");
+    let started = Instant::now();
+    let mut child = command
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("{line}: {error}"))?;
+    let peak_bytes = watch(&child);
+    let seconds = started.elapsed().as_secs_f64();
+    let cpu_seconds = cpu_seconds(&child);
+    let status = child.wait().map_err(|error| format!("{line}: {error}"))?;
+    if !status.code().is_some_and(|code| allowed.contains(&code)) {
+        return Err(format!("{line} ended with {status}"));
+    }
+    Ok(Run {
+        seconds,
+        cpu_seconds,
+        peak_bytes,
+    })
+}
+
+/// Waits until the child has ended, without taking its remains away, and says how much memory it had.
+fn watch(child: &Child) -> u64 {
+    let mut peak_bytes = 0;
+    loop {
+        let Ok(status) = fs::read_to_string(format!("/proc/{}/status", child.id())) else {
+            return peak_bytes;
+        };
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+        if let Some(peak) = field("VmHWM:") {
+            let kilobytes = peak.trim().trim_end_matches(" kB").parse::<u64>();
+            peak_bytes = kilobytes.map_or(peak_bytes, |kilobytes| kilobytes * 1024);
+        }
+        if field("State:").is_none_or(|state| state.trim().starts_with('Z')) {
+            return peak_bytes;
+        }
+        sleep(LOOK_EVERY);
+    }
+}
+
+/// Processor time of a child that has ended but not been waited for.
+fn cpu_seconds(child: &Child) -> f64 {
+    let nanoseconds = fs::read_to_string(format!("/proc/{}/schedstat", child.id()))
+        .ok()
+        .and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    nanoseconds.map_or(f64::NAN, |nanoseconds| nanoseconds / 1e9)
+}
