@@ -172,17 +172,25 @@ fn head() {
 #[test]
 fn check_reads_to_the_end() {
     let folder = folder();
-    check_in(folder.path(), &["trace", "check", "queue.std"], &expect![[r#"
+    check_in(
+        folder.path(),
+        &["trace", "check", "queue.std"],
+        &expect![[r#"
         --- stdout
         sound: 8 events
         --- exit 0
-    "#]]);
+    "#]],
+    );
     fs::write(folder.path().join("bad.std"), "T0|w(V1)|1\nT0|").unwrap();
-    check_in(folder.path(), &["trace", "check", "bad.std"], &expect![[r#"
+    check_in(
+        folder.path(),
+        &["trace", "check", "bad.std"],
+        &expect![[r#"
         --- stderr
         error: bad.std:2: expected an operation r(..), w(..), acq(..), rel(..), fork(..), join(..), begin or end, found nothing
         --- exit 2
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
