@@ -3,14 +3,18 @@
 use verdict_detect::{Answer, Findings, PairBy, Race, Side};
 use verdict_events::{Addr, Names};
 
-use crate::text::{Paint, Tone, count, number, spread};
+use crate::text::{COLUMNS, Paint, Tone, count, number};
 
 /// Several lines. `paint` gives each piece of text the colour of its tone, or leaves it as it is.
 pub fn detect_text(findings: &Findings, by: PairBy, names: &dyn Names, paint: Paint) -> String {
     let mut text = summary(findings, paint);
+    let widths = Widths::of(&findings.races, by, names);
     for (location, races) in groups(&findings.races) {
         text.push('\n');
-        text.push_str(&group(location, &races, by, names, paint));
+        text.push_str(&heading(location, &races, names, paint));
+        for race in races {
+            text.push_str(&line(race, by, names, &widths, paint));
+        }
     }
     text.push_str(&open_answers(findings, names, paint));
     text.push('\n');
@@ -46,31 +50,64 @@ fn groups(races: &[Race]) -> Vec<(Addr, Vec<&Race>)> {
         .collect()
 }
 
-fn group(location: Addr, races: &[&Race], by: PairBy, names: &dyn Names, paint: Paint) -> String {
+fn heading(location: Addr, races: &[&Race], names: &dyn Names, paint: Paint) -> String {
     let instances: u64 = races.iter().map(|race| race.instances).sum();
-    let mut text = format!(
+    format!(
         "{}: {}, {}\n",
         paint(Tone::Heading, &names.location(location)),
         count(races.len() as u64, "race"),
         count(instances, "instance"),
-    );
-    let sides: Vec<[String; 2]> = races
-        .iter()
-        .map(|race| race.accesses.map(|access| side(access, by, names)))
-        .collect();
-    let width = sides
-        .iter()
-        .map(|[first, _]| first.chars().count())
-        .max()
-        .unwrap_or(0);
-    for (race, [first, second]) in races.iter().zip(&sides) {
-        let left = format!(
-            "  {:6}  {first:width$}  {second}",
-            race.conflict.to_string()
-        );
-        text.push_str(&spread(&left, &details(race), paint));
+    )
+}
+
+/// How wide the columns are: one layout for the whole report, so that the eye can run down it.
+struct Widths {
+    sides: [usize; 2],
+    times: usize,
+}
+
+impl Widths {
+    /// Names longer than this push the rest of their own line aside, not that of all others.
+    const SIDE_MAX: usize = 40;
+
+    fn of(races: &[Race], by: PairBy, names: &dyn Names) -> Self {
+        let mut widths = Self {
+            sides: [0; 2],
+            times: 0,
+        };
+        for race in races {
+            for (width, access) in widths.sides.iter_mut().zip(race.accesses) {
+                let own = side(access, by, names).chars().count();
+                *width = (*width).max(own.min(Self::SIDE_MAX));
+            }
+            widths.times = widths.times.max(times(race).len());
+        }
+        widths
+    }
+}
+
+fn line(race: &Race, by: PairBy, names: &dyn Names, widths: &Widths, paint: Paint) -> String {
+    let [first, second] = race.accesses.map(|access| side(access, by, names));
+    let ([first_width, second_width], times_width) = (widths.sides, widths.times);
+    let conflict = race.conflict.to_string();
+    let left = format!("  {conflict:6}  {first:first_width$}  {second:second_width$}");
+    let [first, second] = race.accesses.map(|side| side.position.0);
+    let right = format!("{:>times_width$}  events {first}, {second}", times(race));
+    let mut text = if left.chars().count() + 2 + right.len() <= COLUMNS {
+        format!("{left}  {}\n", paint(Tone::Dim, &right))
+    } else {
+        format!("{}\n{}", left.trim_end(), remark(right.trim_start(), paint))
+    };
+    if race.locations.len() > 1 {
+        let more = count(race.locations.len() as u64 - 1, "more location");
+        text.push_str(&remark(&format!("also in {more}"), paint));
     }
     text
+}
+
+/// A line that continues the one above, under its accesses.
+fn remark(text: &str, paint: Paint) -> String {
+    format!("{:10}{}\n", "", paint(Tone::Dim, text))
 }
 
 fn side(side: Side, by: PairBy, names: &dyn Names) -> String {
@@ -81,19 +118,11 @@ fn side(side: Side, by: PairBy, names: &dyn Names) -> String {
     }
 }
 
-fn details(race: &Race) -> String {
-    let [first, second] = race.accesses.map(|side| side.position.0);
-    let mut text = String::new();
-    if race.locations.len() > 1 {
-        text.push_str(&format!(
-            "+{}, ",
-            count(race.locations.len() as u64 - 1, "location")
-        ));
+fn times(race: &Race) -> String {
+    match race.instances {
+        1 => "once".to_owned(),
+        more => format!("{} times", number(more)),
     }
-    if race.instances > 1 {
-        text.push_str(&format!("{} times, ", number(race.instances)));
-    }
-    text + &format!("events {first}, {second}")
 }
 
 /// Locations of which the detector cannot tell, since it kept too little.

@@ -1,4 +1,4 @@
-//! What text reports share: tones, numbers, plurals, and lines that fit a terminal.
+//! What text reports share: tones, numbers and plurals.
 
 /// Lines are made to fit this many columns where names allow it.
 pub(crate) const COLUMNS: usize = 80;
@@ -37,20 +37,6 @@ pub(crate) fn count(value: u64, one: &str) -> String {
     format!("{} {one}{ending}", number(value))
 }
 
-/// `left` and `right` on one line, `right` at the right margin; on two lines where they do not fit.
-pub(crate) fn spread(left: &str, right: &str, paint: Paint) -> String {
-    let (left_width, right_width) = (left.chars().count(), right.chars().count());
-    let dim = paint(Tone::Dim, right);
-    match COLUMNS.checked_sub(left_width + right_width) {
-        Some(gap @ 2..) => format!("{left}{:gap$}{dim}\n", ""),
-        _ => format!(
-            "{left}\n{:>1$}{dim}\n",
-            "",
-            COLUMNS.saturating_sub(right_width)
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,14 +45,5 @@ mod tests {
     fn numbers_have_groups_of_three() {
         let shown: Vec<String> = [0, 999, 1000, 12_345_678].map(number).to_vec();
         assert_eq!(shown, ["0", "999", "1,000", "12,345,678"]);
-    }
-
-    #[test]
-    fn lines_fit_or_are_two() {
-        let plain = |_: Tone, text: &str| text.to_owned();
-        let line = spread("left", "right", &plain);
-        assert_eq!(line.len(), COLUMNS + 1);
-        let lines = spread(&"x".repeat(75), "right", &plain);
-        assert_eq!(lines.lines().map(str::len).collect::<Vec<_>>(), [75, 80]);
     }
 }

@@ -40,16 +40,16 @@ fn text() {
     check(
         &["trace.std"],
         &expect![[r#"
-        --- stdout
-        2 races in 1 of 3 locations
+            --- stdout
+            2 races in 1 of 3 locations
 
-        V1: 2 races, 4 instances
-          flow    write 10  read 20                                 2 times, events 1, 2
-          anti    read 20   write 15                               2 times, events 2, 12
+            V1: 2 races, 4 instances
+              flow    write 10  read 20   2 times  events 1, 2
+              anti    read 20   write 15  2 times  events 2, 12
 
-        hb: 15 events, 2 threads, 3 locations, 8 segments
-        --- exit 1
-    "#]],
+            hb: 15 events, 2 threads, 3 locations, 8 segments
+            --- exit 1
+        "#]],
     );
     check(
         &["quiet.std"],
@@ -72,8 +72,8 @@ fn text_per_thread_in_colour() {
             ^[[1;31m2 races^[[0m in 1 of 3 locations
 
             ^[[1mV1^[[0m: 2 races, 4 instances
-              flow    T0 write 10  T1 read 20                           ^[[2m2 times, events 1, 2^[[0m
-              anti    T1 read 20   T0 write 15                         ^[[2m2 times, events 2, 12^[[0m
+              flow    T0 write 10  T1 read 20   ^[[2m2 times  events 1, 2^[[0m
+              anti    T1 read 20   T0 write 15  ^[[2m2 times  events 2, 12^[[0m
 
             ^[[2mhb: 15 events, 2 threads, 3 locations, 8 segments^[[0m
             --- exit 1
@@ -125,20 +125,20 @@ fn text_names_what_stays_inconclusive() {
     check(
         &["trace.std", "--algorithm", "adjacent"],
         &expect![[r#"
-        --- stdout
-        2 races in 1 of 3 locations
+            --- stdout
+            2 races in 1 of 3 locations
 
-        V1: 2 races, 2 instances
-          flow    write 10  read 20                                          events 1, 2
-          anti    read 20   write 15                                        events 3, 12
+            V1: 2 races, 2 instances
+              flow    write 10  read 20   once  events 1, 2
+              anti    read 20   write 15  once  events 3, 12
 
-        1 location inconclusive
-          V3
+            1 location inconclusive
+              V3
 
-        adjacent: 15 events, 2 threads, 3 locations, 8 segments
-        adjacent: kept at most 1 segment for a location, 3 in all
-        --- exit 1
-    "#]],
+            adjacent: 15 events, 2 threads, 3 locations, 8 segments
+            adjacent: kept at most 1 segment for a location, 3 in all
+            --- exit 1
+        "#]],
     );
 }
 
@@ -177,8 +177,8 @@ fn exit_code_as_asked_for() {
             2 races in 1 of 3 locations
 
             V1: 2 races, 4 instances
-              flow    write 10  read 20                                 2 times, events 1, 2
-              anti    read 20   write 15                               2 times, events 2, 12
+              flow    write 10  read 20   2 times  events 1, 2
+              anti    read 20   write 15  2 times  events 2, 12
 
             hybrid: 15 events, 2 threads, 3 locations, 8 segments
             --- exit 0
