@@ -12,11 +12,13 @@ mod debug_file;
 mod location;
 mod module;
 mod symbols;
+mod unwind;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 pub use location::{Frame, Function, Location, Source};
+pub use unwind::{MappedModule, StoppedThread};
 
 use module::Module;
 
@@ -71,6 +73,27 @@ impl Symbolizer {
             file_offset: module_info.file_offset(address),
             frames: module_info.frames_at(address),
             module: module.to_owned(),
+        }
+    }
+
+    /// Where a thread stands and how it came there, innermost first, as far as its stack can be followed.
+    pub fn call_chain(&mut self, thread: &StoppedThread<'_>) -> Vec<Location> {
+        let places = unwind::walk(thread, &mut |path| self.module(path).unwind_table());
+        places
+            .iter()
+            .map(|place| self.place(thread, *place))
+            .collect()
+    }
+
+    /// A place in memory.
+    fn place(&mut self, thread: &StoppedThread<'_>, address: u64) -> Location {
+        match thread.find(address) {
+            Some((module, file_offset)) => self.at_file_offset(module, file_offset),
+            None => Location {
+                module: format!("{address:#x}, in no file").into(),
+                file_offset: None,
+                frames: Vec::new(),
+            },
         }
     }
 

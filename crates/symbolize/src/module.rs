@@ -10,8 +10,9 @@ use object::{Object, ObjectSection, ObjectSegment};
 use crate::debug_file;
 use crate::location::{Frame, Function, Source};
 use crate::symbols::Symbols;
+use crate::unwind::UnwindTable;
 
-type Reader = EndianArcSlice<LittleEndian>;
+pub(crate) type Reader = EndianArcSlice<LittleEndian>;
 
 /// What is known of a binary. Nothing, where it cannot be read or makes no sense.
 #[derive(Default)]
@@ -19,13 +20,23 @@ pub(crate) struct Module {
     segments: Vec<Segment>,
     symbols: Symbols,
     debug: Option<addr2line::Context<Reader>>,
+    unwind: Option<Arc<UnwindTable>>,
 }
 
 /// A part of the file and where it was linked to be.
-struct Segment {
+#[derive(Clone)]
+pub(crate) struct Segment {
     offset: u64,
     address: u64,
     size: u64,
+}
+
+impl Segment {
+    /// The linked address of an offset in the file, if it is in here.
+    pub(crate) fn address_of(&self, file_offset: u64) -> Option<u64> {
+        contains(self.offset, self.size, file_offset)
+            .then(|| self.address.wrapping_add(file_offset - self.offset))
+    }
 }
 
 impl Module {
@@ -48,7 +59,9 @@ impl Module {
             segments: segments(&binary),
             symbols: Symbols::read(&binary),
             debug: debug_information(&binary, debug_root),
+            unwind: None,
         };
+        module.unwind = unwind_table(&binary, &module.segments);
         let stripped = binary.symbols().next().is_none();
         if module.debug.is_none() || stripped {
             module.add_separate(&binary, path, debug_root);
@@ -73,13 +86,12 @@ impl Module {
     }
 
     pub(crate) fn frames_at_file_offset(&self, file_offset: u64) -> Vec<Frame> {
-        let segment = self
-            .segments
-            .iter()
-            .find(|s| contains(s.offset, s.size, file_offset));
-        segment.map_or_else(Vec::new, |s| {
-            self.frames_at(s.address.wrapping_add(file_offset - s.offset))
-        })
+        let address = self.segments.iter().find_map(|s| s.address_of(file_offset));
+        address.map_or_else(Vec::new, |address| self.frames_at(address))
+    }
+
+    pub(crate) fn unwind_table(&self) -> Option<Arc<UnwindTable>> {
+        self.unwind.clone()
     }
 
     pub(crate) fn file_offset(&self, address: u64) -> Option<u64> {
@@ -144,6 +156,20 @@ fn segments<'data>(binary: &impl Object<'data>) -> Vec<Segment> {
         .collect()
 }
 
+fn unwind_table<'data>(
+    binary: &impl Object<'data>,
+    segments: &[Segment],
+) -> Option<Arc<UnwindTable>> {
+    let section = binary.section_by_name(".eh_frame")?;
+    let data = section.uncompressed_data().ok()?;
+    let reader = Reader::new(Arc::from(&*data), LittleEndian);
+    Some(Arc::new(UnwindTable::new(
+        reader,
+        section.address(),
+        segments.to_vec(),
+    )))
+}
+
 /// None where there is none, or where it makes no sense.
 fn debug_information<'data>(
     binary: &impl Object<'data>,
@@ -183,7 +209,8 @@ fn debug_frames(debug: &addr2line::Context<Reader>, address: u64) -> Vec<Frame> 
                 Some(Source {
                     file: location.file?.to_owned(),
                     line: location.line,
-                    column: location.column,
+                    // Assemblers state columns of 0: none.
+                    column: location.column.filter(|&column| column > 0),
                 })
             }),
         });

@@ -8,7 +8,7 @@ use std::process::Command;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
-use verdict_symbolize::Symbolizer;
+use verdict_symbolize::{MappedModule, StoppedThread, Symbolizer};
 
 const PROGRAM: &str = "\
 namespace shop {
@@ -247,6 +247,53 @@ fn what_is_not_there_is_no_failure() {
     }
 }
 
+/// A thread of the program, which is mapped from address 0.
+fn stopped<'a>(program: &'a Path, rip: u64, stack: &'a [u8]) -> StoppedThread<'a> {
+    let modules = vec![MappedModule {
+        start: 0,
+        end: 0x10_0000,
+        file_offset: 0,
+        path: program,
+    }];
+    StoppedThread {
+        general: [0x7000_0000; 16],
+        rip,
+        stack,
+        modules,
+    }
+}
+
+#[test]
+fn callers_are_found_without_frame_pointers() {
+    let built = build(&["-g", "-fomit-frame-pointer"]);
+    let symbols = run(built.folder.path(), "nm", &["shop"]);
+    let line = symbols
+        .lines()
+        .find(|line| line.ends_with(" T main"))
+        .unwrap();
+    let main = u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
+    // At a function's first instruction, the return address is all there is on the stack.
+    let stack = (main + 4).to_le_bytes();
+    let first = function_address(&built);
+    let chain = Symbolizer::default().call_chain(&stopped(&built.program, first, &stack));
+    let names: Vec<_> = chain
+        .iter()
+        .map(|place| place.function().unwrap().name.as_str())
+        .collect();
+    assert_eq!(names, ["shop::open_all_day(int)", "main"]);
+}
+
+#[test]
+fn a_call_to_nowhere_has_a_caller() {
+    let built = build(&["-g"]);
+    let first = function_address(&built);
+    let stack = (first + 4).to_le_bytes();
+    let chain = Symbolizer::default().call_chain(&stopped(&built.program, u64::MAX, &stack));
+    assert_eq!(chain[0].to_string(), "0xffffffffffffffff, in no file");
+    assert_eq!(chain[1].function().unwrap().name, "shop::open_all_day(int)");
+    assert_eq!(chain.len(), 2);
+}
+
 /// Bytes of a real binary are overwritten at random; every place must still have an answer.
 #[test]
 fn garbage_is_no_failure() {
@@ -275,6 +322,7 @@ fn garbage_is_no_failure() {
                     let _ = symbolizer
                         .at_file_offset(&built.program, *address)
                         .to_string();
+                    let _ = symbolizer.call_chain(&stopped(&built.program, *address, &sound[..64]));
                 }
             }
             Ok(())

@@ -4,9 +4,11 @@
 #![forbid(unsafe_code)]
 
 mod detect;
+mod exec_faults;
 mod exec_refusals;
 mod files;
 mod generated;
+mod guest;
 mod help;
 mod interrupt;
 mod output;

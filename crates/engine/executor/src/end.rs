@@ -3,10 +3,11 @@
 use crate::{Channel, Executor};
 use std::fs::File;
 use std::os::fd::FromRawFd;
-use verdict_kernel::{Role, SignalInfo};
+use std::os::unix::ffi::OsStrExt;
+use verdict_kernel::{Mapping, Role, SignalInfo};
 use verdict_protocol::{
-    AccessStats, EngineFault, GuestFault, ModuleOffset, Outcome, Refusal, Registers, Report,
-    ReportWriter, Stats, ThreadStats,
+    AccessStats, CallStack, EngineFault, GuestFault, MappedModule, Outcome, Refusal, Registers,
+    Report, ReportWriter, Stats, ThreadStats,
 };
 
 /// Exit status of an executor that has reported.
@@ -21,7 +22,7 @@ pub(crate) fn refuse_to_start(channel: Channel, message: String) -> ! {
     let outcome = Outcome::Refused(Refusal {
         message,
         call: None,
-        at: Vec::new(),
+        place: None,
     });
     let told = ReportWriter::new(file).write(&Report {
         outcome,
@@ -73,14 +74,17 @@ impl Executor {
             .call
             .as_ref()
             .map(|call| verdict_kernel::syscall_name(call.number));
-        let pc = self.kernel.thread().registers.rip;
-        let at = self.call_chain(pc);
         if self.kernel.role != Role::Main {
             let call = call.map(|call| format!("{call}: ")).unwrap_or_default();
             eprintln!("verdict: a child process of the guest cannot go on: {call}{message}");
             exit_now(FAILED);
         }
-        self.finish(Outcome::Refused(Refusal { message, call, at }))
+        let place = Some(Box::new(self.call_stack()));
+        self.finish(Outcome::Refused(Refusal {
+            message,
+            call,
+            place,
+        }))
     }
 
     /// The engine is broken, by its own fault or because the guest wrote over it.
@@ -107,11 +111,6 @@ impl Executor {
 
     fn guest_fault(&mut self, info: &SignalInfo) -> GuestFault {
         let thread = self.kernel.thread();
-        let registers = Registers {
-            general: thread.registers.gpr,
-            rip: thread.registers.rip,
-            rflags: thread.registers.rflags,
-        };
         let (number, instructions) = (thread.id.0, thread.retired);
         GuestFault {
             signal: info.signal,
@@ -119,52 +118,44 @@ impl Executor {
             address: info.fault.map(|(_, _, address)| address),
             thread: number,
             instructions,
+            place: self.call_stack(),
+        }
+    }
+
+    /// Where the current thread is, with enough of its stack to tell how it came there.
+    fn call_stack(&mut self) -> CallStack {
+        const STACK_MAX: u64 = 64 << 10;
+        let thread = self.kernel.thread();
+        let registers = Registers {
+            general: thread.registers.gpr,
+            rip: thread.registers.rip,
+            rflags: thread.registers.rflags,
+        };
+        let sp = thread.registers.get(verdict_cpu::Gpr::Rsp);
+        let memory = &self.kernel.memory;
+        let there = memory.find(sp).map_or(0, |(_, mapping)| mapping.end - sp);
+        let mut stack = vec![0; there.min(STACK_MAX) as usize];
+        if memory.read(sp, &mut stack).is_err() {
+            stack.clear();
+        }
+        let module = |(start, mapping): (u64, &Mapping)| {
+            let (path, file_offset) = mapping.file.as_ref()?;
+            Some(MappedModule {
+                start,
+                end: mapping.end,
+                file_offset: *file_offset,
+                path: path.as_os_str().as_bytes().to_vec(),
+            })
+        };
+        let executable = |(_, mapping): &(u64, &Mapping)| mapping.prot & libc::PROT_EXEC != 0;
+        CallStack {
             registers,
-            at: self.call_chain(registers.rip),
-        }
-    }
-
-    /// Where the guest is, innermost first: the instruction, then return addresses along frame pointers.
-    fn call_chain(&mut self, pc: u64) -> Vec<ModuleOffset> {
-        const FRAMES_MAX: usize = 32;
-        let mut chain = vec![self.place(pc)];
-        let mut frame = self.kernel.thread().registers.get(verdict_cpu::Gpr::Rbp);
-        while chain.len() < FRAMES_MAX {
-            let (Ok(next), Ok(back)) = (
-                self.kernel.memory.read_u64(frame),
-                self.kernel.memory.read_u64(frame + 8),
-            ) else {
-                break;
-            };
-            if next <= frame || self.kernel.memory.executable_len(back, 1) == 0 {
-                break;
-            }
-            chain.push(self.place(back - 1));
-            frame = next;
-        }
-        chain
-    }
-
-    fn place(&self, pc: u64) -> ModuleOffset {
-        use std::os::unix::ffi::OsStrExt;
-        match self.kernel.memory.find(pc) {
-            Some((start, mapping)) => match &mapping.file {
-                Some((path, offset)) => ModuleOffset {
-                    pc,
-                    module: Some(path.as_os_str().as_bytes().to_vec()),
-                    file_offset: offset + (pc - start),
-                },
-                None => ModuleOffset {
-                    pc,
-                    module: None,
-                    file_offset: 0,
-                },
-            },
-            None => ModuleOffset {
-                pc,
-                module: None,
-                file_offset: 0,
-            },
+            stack,
+            modules: memory
+                .mappings()
+                .filter(executable)
+                .filter_map(module)
+                .collect(),
         }
     }
 

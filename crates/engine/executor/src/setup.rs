@@ -230,7 +230,7 @@ pub(crate) fn image_layout() -> Layout {
         interp_base: layout::IMAGES_START + (layout::IMAGES_END - layout::IMAGES_START) / 2,
         lowest: LOWEST_IMAGE,
         highest: layout::GUEST_END,
-        reserved: Vec::from([layout::ENGINE_LOW_START..layout::ENGINE_LOW_END]),
+        reserved: std::iter::once(layout::ENGINE_LOW_START..layout::ENGINE_LOW_END).collect(),
         stack_limit: layout::STACK_LEN,
     }
 }

@@ -123,8 +123,8 @@ fn damaged(what: &dyn std::fmt::Display) -> FrameError {
 mod tests {
     use super::*;
     use crate::{
-        AccessLog, AccessStats, Clock, EngineFault, GuestFault, ModuleOffset, Outcome, PartTimes,
-        Refusal, Registers, SchedulePolicy, Stats, ThreadStats,
+        AccessLog, AccessStats, CallStack, Clock, EngineFault, GuestFault, MappedModule, Outcome,
+        PartTimes, Refusal, Registers, SchedulePolicy, Stats, ThreadStats,
     };
     use proptest::prelude::*;
 
@@ -143,10 +143,19 @@ mod tests {
     }
 
     fn reports() -> Vec<Report> {
-        let place = ModuleOffset {
-            pc: u64::MAX,
-            module: Some(b"/m\xff".to_vec()),
-            file_offset: 3,
+        let place = CallStack {
+            registers: Registers {
+                general: [u64::MAX; 16],
+                rip: 1,
+                rflags: 2,
+            },
+            stack: vec![0, 255],
+            modules: vec![MappedModule {
+                start: 1,
+                end: u64::MAX,
+                file_offset: 3,
+                path: b"/m\xff".to_vec(),
+            }],
         };
         let fault = Box::new(GuestFault {
             signal: 11,
@@ -154,12 +163,7 @@ mod tests {
             address: Some(u64::MAX - 1),
             thread: 2,
             instructions: 3,
-            registers: Registers {
-                general: [u64::MAX; 16],
-                rip: 1,
-                rflags: 2,
-            },
-            at: vec![place.clone()],
+            place: place.clone(),
         });
         let stats = Stats {
             instructions: u64::MAX,
@@ -187,7 +191,7 @@ mod tests {
             Outcome::Refused(Refusal {
                 message: "m".into(),
                 call: Some("ptrace".into()),
-                at: vec![place],
+                place: Some(Box::new(place)),
             }),
             Outcome::EngineFault(EngineFault {
                 message: "m".into(),

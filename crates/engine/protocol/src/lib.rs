@@ -22,7 +22,8 @@ mod status;
 pub use config::{AccessLog, Clock, ExecutorConfig, Inherited, SchedulePolicy};
 pub use frame::{FrameError, ReportWriter, read_config, read_report, write_config};
 pub use outcome::{
-    EngineFault, GuestFault, ModuleOffset, Outcome, REGISTER_NAMES, Refusal, Registers, Report,
+    CallStack, EngineFault, GuestFault, MappedModule, Outcome, REGISTER_NAMES, Refusal, Registers,
+    Report,
 };
 pub use stats::{AccessStats, PartTimes, Stats, ThreadStats};
 pub use status::{STATUS_BYTES, Status};

@@ -41,8 +41,8 @@ pub struct Refusal {
     pub message: String,
     /// The system call that is refused, by name.
     pub call: Option<String>,
-    /// Where the guest asked for it: the instruction, then a byte of each caller's call, as far as they are known.
-    pub at: Vec<ModuleOffset>,
+    /// Where the guest asked for it.
+    pub place: Option<Box<CallStack>>,
 }
 
 /// What went wrong in the engine.
@@ -67,10 +67,8 @@ pub struct GuestFault {
     pub thread: u32,
     /// How many instructions that thread had executed.
     pub instructions: u64,
-    /// Its registers.
-    pub registers: Registers,
-    /// The instruction at fault, then a byte of each caller's call, as far as they are known.
-    pub at: Vec<ModuleOffset>,
+    /// Where it was.
+    pub place: CallStack,
 }
 
 /// General registers, in the order of their encoding, see [`REGISTER_NAMES`].
@@ -90,13 +88,27 @@ pub const REGISTER_NAMES: [&str; 16] = [
     "r14", "r15",
 ];
 
-/// A place in the guest's code that means the same in every run.
+/// A thread that stands still, with what is needed to find out how it came there. Unwinding is for the controller: it
+/// has time, and nothing that the guest may have damaged.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct CallStack {
+    /// Its registers.
+    pub registers: Registers,
+    /// The innermost part of its stack, from the stack pointer up.
+    pub stack: Vec<u8>,
+    /// Files that are mapped to be executed.
+    pub modules: Vec<MappedModule>,
+}
+
+/// A part of a file in the guest's memory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ModuleOffset {
-    /// The address in this run.
-    pub pc: u64,
-    /// The file that is mapped there; none for code that the guest made itself.
-    pub module: Option<Vec<u8>>,
-    /// Where in that file.
+pub struct MappedModule {
+    /// First address.
+    pub start: u64,
+    /// First address after it.
+    pub end: u64,
+    /// What is at the first address, as an offset in the file.
     pub file_offset: u64,
+    /// The file.
+    pub path: Vec<u8>,
 }

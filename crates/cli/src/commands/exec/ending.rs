@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use verdict_launch::{Ending, LaunchOptions};
-use verdict_protocol::{EngineFault, GuestFault, ModuleOffset, Outcome, REGISTER_NAMES, Refusal};
-use verdict_symbolize::Symbolizer;
+use verdict_protocol::{CallStack, EngineFault, GuestFault, Outcome, REGISTER_NAMES, Refusal};
+use verdict_symbolize::{MappedModule, StoppedThread, Symbolizer};
 
 use crate::{CliError, Exit};
 
@@ -61,7 +61,9 @@ fn refused(refusal: &Refusal) -> String {
         Some(call) => format!("the program calls {call}: {}", refusal.message),
         None => refusal.message.clone(),
     };
-    places(&refusal.at, &mut text);
+    if let Some(place) = &refusal.place {
+        places(place, &mut text);
+    }
     text
 }
 
@@ -101,13 +103,13 @@ fn crash(fault: &GuestFault) -> String {
 /// Where, who, and the registers.
 fn details(fault: &GuestFault) -> String {
     let mut text = String::new();
-    places(&fault.at, &mut text);
+    places(&fault.place, &mut text);
     let (thread, instructions) = (fault.thread, fault.instructions);
     let _ = write!(
         text,
         "\n  thread {thread}, after {instructions} instructions"
     );
-    let registers = &fault.registers;
+    let registers = &fault.place.registers;
     let named = REGISTER_NAMES.iter().copied().zip(registers.general);
     let named = named.chain([("rip", registers.rip), ("rflags", registers.rflags)]);
     for (index, (name, value)) in named.enumerate() {
@@ -118,15 +120,14 @@ fn details(fault: &GuestFault) -> String {
 }
 
 /// The place itself, then its callers; each inlined function on a line of its own.
-fn places(at: &[ModuleOffset], text: &mut String) {
-    let mut symbolizer = Symbolizer::default();
-    for place in at {
-        let Some(module) = &place.module else {
-            let _ = write!(text, "\n  at {:#x}, in no file", place.pc);
-            continue;
-        };
-        let module = Path::new(OsStr::from_bytes(module));
-        let location = symbolizer.at_file_offset(module, place.file_offset);
+fn places(place: &CallStack, text: &mut String) {
+    let thread = StoppedThread {
+        general: place.registers.general,
+        rip: place.registers.rip,
+        stack: &place.stack,
+        modules: place.modules.iter().map(mapped).collect(),
+    };
+    for location in Symbolizer::default().call_chain(&thread) {
         let _ = write!(text, "\n  at {location}");
         for caller in location.frames.iter().skip(1) {
             let function = caller
@@ -139,6 +140,15 @@ fn places(at: &[ModuleOffset], text: &mut String) {
                 .map_or_else(|| "?".to_owned(), ToString::to_string);
             let _ = write!(text, "\n  inlined into {function} at {source}");
         }
+    }
+}
+
+fn mapped(module: &verdict_protocol::MappedModule) -> MappedModule<'_> {
+    MappedModule {
+        start: module.start,
+        end: module.end,
+        file_offset: module.file_offset,
+        path: Path::new(OsStr::from_bytes(&module.path)),
     }
 }
 
@@ -195,23 +205,20 @@ mod tests {
             address,
             thread: 2,
             instructions: 12_345,
-            registers: Registers {
-                general: std::array::from_fn(|i| i as u64),
-                rip: 0x1000_1139,
-                rflags: 0x246,
+            place: CallStack {
+                registers: Registers {
+                    general: std::array::from_fn(|i| i as u64),
+                    rip: 0x1000_1139,
+                    rflags: 0x246,
+                },
+                stack: Vec::new(),
+                modules: vec![verdict_protocol::MappedModule {
+                    start: 0x1000_1000,
+                    end: 0x1000_2000,
+                    file_offset: 0x1000,
+                    path: b"/no/such/program".to_vec(),
+                }],
             },
-            at: vec![
-                ModuleOffset {
-                    pc: 0x1000_1139,
-                    module: Some(b"/no/such/program".to_vec()),
-                    file_offset: 0x1139,
-                },
-                ModuleOffset {
-                    pc: 0x7000_0000,
-                    module: None,
-                    file_offset: 0,
-                },
-            ],
         }
     }
 
@@ -250,7 +257,6 @@ mod tests {
             &expect![[r#"
                 the program crashed with SIGSEGV: address 0x0 is not mapped
                   at /no/such/program+0x1139
-                  at 0x70000000, in no file
                   thread 2, after 12345 instructions
                   rax 0000000000000000  rcx 0000000000000001  rdx 0000000000000002  rbx 0000000000000003
                   rsp 0000000000000004  rbp 0000000000000005  rsi 0000000000000006  rdi 0000000000000007
@@ -362,14 +368,13 @@ mod tests {
         let refusal = Refusal {
             message: "shared rings bypass system calls; use ordinary calls".into(),
             call: Some("io_uring_setup".into()),
-            at: fault(0, 0, None).at,
+            place: Some(Box::new(fault(0, 0, None).place)),
         };
         check_outcome(
             Outcome::Refused(refusal),
             &expect![[r#"
                 the program calls io_uring_setup: shared rings bypass system calls; use ordinary calls
                   at /no/such/program+0x1139
-                  at 0x70000000, in no file
                 help: 
                 exit 3"#]],
         );
