@@ -27,7 +27,7 @@ fn look_up(items: &[u32]) -> u32 {
 
 /// What usually makes the invalidation come after the look-up.
 fn other_work() {
-    for i in 0..200_000 {
+    for i in 0..2_000_000 {
         black_box(i);
     }
 }

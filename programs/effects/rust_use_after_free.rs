@@ -32,7 +32,7 @@ fn read(buffer: Raw) -> u8 {
 
 /// What usually makes the drop come after the read.
 fn other_work() {
-    for i in 0..200_000 {
+    for i in 0..2_000_000 {
         black_box(i);
     }
 }

@@ -4,7 +4,7 @@
 //~ verdict: racy
 //~ topic: assertion, order by an unrelated lock
 //~ figure: racefuzzer fig. 2
-//~ args: 10
+//~ args: 100000
 //~ twin: racefree/racefuzzer_fig2_joined.c
 //~ race a: statements 8 and 10
 //~   real: yes
