@@ -108,7 +108,7 @@ fn crashes_of_every_kind_name_their_line() {
         let text = guest.show(&output);
         assert_eq!(output.status.code(), Some(code), "{text}");
         assert!(
-            text.contains(&format!("error: the program crashed with ")) && text.contains(what),
+            text.contains("error: the program crashed with ") && text.contains(what),
             "{text}"
         );
         let line = guest.line_of(marker);

@@ -6,6 +6,7 @@
 mod detect;
 mod exec_faults;
 mod exec_refusals;
+mod exec_signals;
 mod files;
 mod generated;
 mod guest;
