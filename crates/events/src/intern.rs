@@ -110,7 +110,7 @@ fn sparse_key(name: Numbered) -> u64 {
 }
 
 /// Splits a name into letter and number where writing them one after the other gives the same name
-/// again: `V1` but not `V01`, which is another name. At most 7 digits, as in [`crate::text::swar`].
+/// again: `V1` but not `V01`, which is another name. At most 7 digits, as in the reader of STD text.
 pub(crate) fn split_numbered(name: &[u8]) -> Option<Numbered> {
     let (prefix, digits) = match name {
         [b'0'..=b'9', ..] => (0, name),

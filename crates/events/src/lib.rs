@@ -4,7 +4,7 @@
 //! that sequence, counted from 0; it is not stored in the event, since every [`TraceSource`] delivers
 //! events in order and without gaps.
 //!
-//! [`open`] reads a trace file of any supported [`Format`]; [`create`] writes one.
+//! [`open()`] reads a trace file of any supported [`Format`]; [`create`] writes one.
 #![forbid(unsafe_code)]
 
 mod describe;

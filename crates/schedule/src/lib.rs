@@ -1,7 +1,7 @@
 //! Who runs next. Every scheduling decision of an execution passes the one trait [`Scheduler`].
 //!
 //! A scheduler is a deterministic state machine: the same decision points in the same order give the same
-//! choices. It reads no clock and no hash order; randomness comes from [`Random`]'s seed alone.
+//! choices. It reads no clock and no hash order; randomness comes from [`RandomScheduler`]'s seed alone.
 #![forbid(unsafe_code)]
 
 mod random;
