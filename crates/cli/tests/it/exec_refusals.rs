@@ -4,6 +4,7 @@ use std::fs;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
@@ -227,6 +228,22 @@ fn program_that_was_deleted() {
         --- exit 3
     "#]]
     .assert_eq(&transcript(&output).replace(&name, "PROGRAM"));
+}
+
+/// A larger stack lets us be given more arguments than the guest, whose stack is of the usual size, may get. (One
+/// argument of more than 128 KiB reaches nobody: the kernel refuses it before we are started.)
+#[test]
+fn more_arguments_than_fit() {
+    let script = r#"ulimit -s 65536; exec env -i "$0" exec -- /bin/true $(seq 200000)"#;
+    let output = Command::new("/bin/sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_verdict")])
+        .output()
+        .unwrap();
+    expect![[r#"
+        --- stderr
+        error: arguments and environment take 2888923 bytes and the program's stack has room for 2097152; pass them in a file or on standard input
+        --- exit 3
+    "#]].assert_eq(&transcript(&output));
 }
 
 #[test]

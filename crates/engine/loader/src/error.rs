@@ -202,7 +202,7 @@ pub enum LoadError {
     },
     /// All of them together are too long.
     #[error(
-        "arguments and environment take {bytes} bytes and Linux allows {limit} here; pass less, or raise `ulimit -s`"
+        "arguments and environment take {bytes} bytes and the program's stack has room for {limit}; pass them in a file or on standard input"
     )]
     ArgumentsTooLarge {
         /// What they take, pointers included.
