@@ -16,8 +16,17 @@ use verdict_events::Format;
 
 use crate::{CliError, Context, Exit};
 
+const FORMATS: &str = "\
+Formats:
+  native      .vtrace  every event in one to four bytes, checksummed, seekable
+  csv         .csv     every event, as text
+  std         .std     RAPID's text: T0|w(V1)|13
+  roadrunner  .rr      RoadRunner's event text
+  rv-predict           what rvpdump prints (read only)";
+
 /// What to do with traces.
 #[derive(clap::Args, Debug)]
+#[command(after_help = FORMATS)]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
