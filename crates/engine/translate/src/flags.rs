@@ -34,17 +34,16 @@ impl Pending {
 
 /// The flags whose old value cannot survive the instruction.
 ///
-/// A shift by cl or a repeated string instruction with count 0 leaves all as they were; some instructions leave
-/// alone what the manual calls undefined.
+/// A shift by cl or a repeated string instruction with count 0 leaves all as they were; many instructions leave
+/// alone what the manual calls undefined (TZCNT on AMD: all but CF and ZF), and the next PUSHF shows it.
 fn surely_overwritten(instruction: &Instruction) -> u32 {
     use iced_x86::Mnemonic::*;
     match instruction.mnemonic() {
         Rol | Ror | Rcl | Rcr | Shl | Sal | Shr | Sar | Shld | Shrd => 0,
         _ if instruction.has_rep_prefix() || instruction.has_repne_prefix() => 0,
-        Mul | Imul | Div | Idiv | Bsf | Bsr | Bt | Bts | Btr | Btc => {
-            instruction.rflags_written() | instruction.rflags_cleared() | instruction.rflags_set()
-        }
-        _ => instruction.rflags_modified(),
+        // Their one undefined flag, AF, comes out the same whatever it was before.
+        And | Or | Xor | Test => instruction.rflags_modified(),
+        _ => instruction.rflags_written() | instruction.rflags_cleared() | instruction.rflags_set(),
     }
 }
 
