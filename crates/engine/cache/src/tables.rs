@@ -28,6 +28,7 @@ impl Tables {
         }
         let mut tables = Tables { lookup_routine };
         tables.level1().fill(lookup_routine);
+        tables.level2()[0] = empty_slot(0);
         Ok(tables)
     }
 
@@ -54,9 +55,10 @@ impl Tables {
         if *slot == pad {
             *slot = lookup;
         }
-        let slot = &mut self.level2()[level2_index(pc)];
+        let index = level2_index(pc);
+        let slot = &mut self.level2()[index];
         if slot[0] == pc {
-            *slot = [0, 0];
+            *slot = empty_slot(index);
         }
     }
 
@@ -65,7 +67,14 @@ impl Tables {
         let lookup = self.lookup_routine;
         self.level1().fill(lookup);
         self.level2().fill([0, 0]);
+        self.level2()[0] = empty_slot(0);
     }
+}
+
+/// A slot that no address finds: its key is one that belongs elsewhere. Key 0 will not do where address 0 itself is
+/// looked up, as every call of a null pointer does.
+fn empty_slot(index: usize) -> [u64; 2] {
+    [u64::from(index == level2_index(0)), 0]
 }
 
 fn level1_index(pc: u64) -> usize {
