@@ -9,9 +9,10 @@
 
 use crate::block::Borrowed;
 use crate::emit::Emitter;
-use crate::operands::{GprSet, free_register, gpr_of, register_of, registers_used};
+use crate::operands::{GprSet, free_register, gpr_of, register_of, register_of_32, registers_used};
 use iced_x86::{
-    Code, Instruction, InstructionInfoFactory, MemoryOperand, OpAccess, Register, UsedMemory,
+    Code, CodeSize, Instruction, InstructionInfoFactory, MemoryOperand, OpAccess, Register,
+    UsedMemory,
 };
 use verdict_cpu::{Gpr, offset};
 
@@ -131,7 +132,9 @@ impl AccessLog {
             .copied()
             .filter(|m| is_logged(m, instruction))
             .collect();
-        let repeated = instruction.has_rep_prefix() || instruction.has_repne_prefix();
+        // The same prefixes mean other things elsewhere (XACQUIRE, XRELEASE, BND).
+        let repeated = instruction.is_string_instruction()
+            && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
         let repeat = (repeated && !memory.is_empty()).then(|| self.register_word(emit, Gpr::Rcx));
         for operand in &memory {
             let (base, displacement) = self.address(emit, operand);
@@ -172,7 +175,7 @@ impl AccessLog {
     }
 
     fn address(&mut self, emit: &mut Emitter, operand: &UsedMemory) -> (AddressWord, u64) {
-        let wide = operand.address_size() == iced_x86::CodeSize::Code64;
+        let wide = operand.address_size() == CodeSize::Code64;
         match (gpr_of(operand.base()), operand.index()) {
             (None, Register::None) => (AddressWord::Constant, operand.displacement()),
             (Some(base), Register::None) if wide => (
@@ -196,10 +199,15 @@ impl AccessLog {
         let memory = MemoryOperand {
             segment_prefix: Register::None,
             base: operand.base(),
-            index: operand.index(),
+            index: self.wide_index(emit, operand),
             scale: operand.scale(),
             displacement: operand.displacement() as i64,
-            displ_size: if operand.displacement() == 0 { 0 } else { 4 },
+            // The encoder wants the size of an address; it shortens to what is needed.
+            displ_size: match (operand.displacement(), operand.address_size()) {
+                (0, _) => 0,
+                (_, CodeSize::Code32) => 4,
+                _ => 8,
+            },
             is_broadcast: false,
         };
         let lea = Instruction::with2(Code::Lea_r64_m, register_of(self.scratch), memory)
@@ -207,6 +215,24 @@ impl AccessLog {
         emit.instruction(&lea)
             .expect("an operand without rip can be encoded anywhere");
         self.append(emit, self.scratch)
+    }
+
+    /// The operand's index as a register that LEA takes: XLAT alone has one of eight bits.
+    fn wide_index(&self, emit: &mut Emitter, operand: &UsedMemory) -> Register {
+        if operand.index() != Register::AL {
+            return operand.index();
+        }
+        let scratch = register_of(self.scratch);
+        let narrow = register_of_32(self.scratch);
+        let extend = Instruction::with2(Code::Movzx_r32_rm8, narrow, Register::AL)
+            .expect("movzx takes any byte register");
+        emit.instruction(&extend)
+            .expect("registers can be encoded anywhere");
+        if operand.base().size() == 4 {
+            narrow
+        } else {
+            scratch
+        }
     }
 
     fn append(&mut self, emit: &mut Emitter, register: Gpr) -> u16 {

@@ -3,10 +3,13 @@
 use crate::accesses::{AccessLog, LoggedAccess, prefix_with_free_registers};
 use crate::emit::{Emitter, Forward};
 use crate::flags;
-use crate::operands::{free_register, load_branch_target, register_of, registers_used};
+use crate::operands::{
+    free_legacy_register, free_register, load_branch_target, load_branch_target_at_rcx,
+    names_high_byte, register_of, register_of_32, registers_used,
+};
 use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
-    Register,
+    Code, Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
+    Mnemonic, Register,
 };
 use verdict_cpu::{ExitReason, Gpr, layout, offset};
 
@@ -178,9 +181,10 @@ fn decode(request: &Request<'_>) -> Result<(Vec<Instruction>, Terminator), Trans
             available = (request.fetch)(pc, &mut window);
         }
         let bytes = &window[(pc - window_pc) as usize..available];
-        let instruction = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).decode();
-        // Too few bytes left: the next page is not executable. An invalid encoding is copied and faults as it should.
-        if instruction.is_invalid() && bytes.len() < 15 {
+        let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        // Too few bytes left: the next page is not executable. An invalid encoding becomes one that faults as it should.
+        if decoder.last_error() == DecoderError::NoMoreBytes {
             if body.is_empty() {
                 return Err(TranslateError::Fetch {
                     address: window_pc + available as u64,
@@ -286,10 +290,15 @@ impl<'a> Builder<'a> {
         self.mark(self.request.pc, 0);
         let budget = self.check_budget(&all, count);
         if self.request.instrumentation == Instrumentation::Accesses {
+            // A system call or emulated instruction comes after the log is closed.
+            let logged = match terminator {
+                Terminator::Branch(_) => &all,
+                _ => body,
+            };
             self.log = AccessLog::open(
                 &mut self.emit,
                 &mut self.info,
-                &all,
+                logged,
                 self.request.block_id,
                 &mut self.borrowed,
             );
@@ -388,13 +397,22 @@ impl<'a> Builder<'a> {
         for (_, register) in self.borrowed.slots() {
             taken.0 |= 1 << register;
         }
-        let register = free_register(taken).expect("no instruction uses all registers");
+        let free = if names_high_byte(instruction) {
+            free_legacy_register(taken)
+        } else {
+            free_register(taken)
+        };
+        let register = free.expect("no instruction uses all registers");
         self.emit.store(offset::borrowed(SLOT_FAR), register);
         self.emit.load_value(register, target);
         self.borrowed.lend(SLOT_FAR, register);
         self.mark(instruction.ip(), number);
         let mut moved = *instruction;
-        moved.set_memory_base(register_of(register));
+        // The address size stays: some instructions take it for other operands too (ENQCMD).
+        moved.set_memory_base(match instruction.memory_base() {
+            Register::EIP => register_of_32(register),
+            _ => register_of(register),
+        });
         moved.set_memory_displacement64(0);
         moved.set_memory_displ_size(0);
         self.emit
@@ -444,7 +462,7 @@ impl<'a> Builder<'a> {
             }
             FlowControl::IndirectCall | FlowControl::IndirectBranch => {
                 self.emit.store(offset::borrowed(0), Gpr::Rcx);
-                load_branch_target(&mut self.emit, branch);
+                self.load_target(number, branch);
                 if branch.flow_control() == FlowControl::IndirectCall {
                     self.borrowed.lend(0, Gpr::Rcx);
                     self.mark(branch.ip(), number);
@@ -455,6 +473,20 @@ impl<'a> Builder<'a> {
             }
             other => unreachable!("{other:?} does not end a block as a branch"),
         }
+    }
+
+    /// Loads the target of an indirect branch into rcx, which is stored in slot 0.
+    fn load_target(&mut self, number: u16, branch: &Instruction) {
+        if load_branch_target(&mut self.emit, branch).is_some() {
+            return;
+        }
+        // Only a rip-relative operand can be out of reach, and then rcx itself can carry its address.
+        self.emit
+            .load_value(Gpr::Rcx, branch.ip_rel_memory_address());
+        self.borrowed.lend(0, Gpr::Rcx);
+        self.mark(branch.ip(), number);
+        self.borrowed.give_back(0);
+        load_branch_target_at_rcx(&mut self.emit, branch);
     }
 
     fn conditional(&mut self, branch: &Instruction) {

@@ -44,11 +44,14 @@ impl Emitter {
 
     /// Encodes any instruction at the current address; `None` if an operand cannot reach.
     pub(crate) fn instruction(&mut self, instruction: &Instruction) -> Option<()> {
-        self.encoder.encode(instruction, self.here()).ok()?;
+        let encoded = self.encoder.encode(instruction, self.here());
+        // An encoder that fails leaves what it had written so far.
         let bytes = self.encoder.take_buffer();
-        self.raw(&bytes);
+        if encoded.is_ok() {
+            self.raw(&bytes);
+        }
         self.encoder.set_buffer(bytes_cleared(bytes));
-        Some(())
+        encoded.ok().map(|_| ())
     }
 
     /// ModRM + SIB + disp32 for `[absolute]`, with `reg` in ModRM.reg.

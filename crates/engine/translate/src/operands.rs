@@ -44,6 +44,25 @@ const BORROWABLE: [Gpr; 14] = [
     Gpr::Rax,
 ];
 
+/// A register outside `used` that needs no REX prefix: with one, ah, ch, dh and bh cannot be named.
+pub(crate) fn free_legacy_register(used: GprSet) -> Option<Gpr> {
+    BORROWABLE
+        .into_iter()
+        .filter(|gpr| (*gpr as u8) < 8)
+        .find(|gpr| !used.contains(*gpr))
+}
+
+/// True if an operand is ah, ch, dh or bh.
+pub(crate) fn names_high_byte(instruction: &Instruction) -> bool {
+    (0..instruction.op_count()).any(|operand| {
+        instruction.op_kind(operand) == OpKind::Register
+            && matches!(
+                instruction.op_register(operand),
+                Register::AH | Register::CH | Register::DH | Register::BH
+            )
+    })
+}
+
 /// A register outside `used`.
 pub(crate) fn free_register(used: GprSet) -> Option<Gpr> {
     BORROWABLE.into_iter().find(|gpr| !used.contains(*gpr))
@@ -83,6 +102,11 @@ pub(crate) fn register_of(gpr: Gpr) -> Register {
     ][gpr as usize]
 }
 
+/// The low half of a register.
+pub(crate) fn register_of_32(gpr: Gpr) -> Register {
+    Register::EAX + gpr as u32
+}
+
 /// Every general register that the instruction reads or writes, implicitly or not.
 pub(crate) fn registers_used(
     info: &mut InstructionInfoFactory,
@@ -119,21 +143,25 @@ pub(crate) fn memory_operand(instruction: &Instruction) -> MemoryOperand {
     }
 }
 
-/// `mov rcx, operand` for the operand of an indirect call or jump.
-pub(crate) fn load_branch_target(emit: &mut Emitter, branch: &Instruction) {
+/// `mov rcx, operand` for the operand of an indirect call or jump; `None` if it is out of reach.
+pub(crate) fn load_branch_target(emit: &mut Emitter, branch: &Instruction) -> Option<()> {
     let load = match branch.op0_kind() {
         OpKind::Register => {
             if branch.op0_register() == Register::RCX {
-                return;
+                return Some(());
             }
             Instruction::with2(Code::Mov_r64_rm64, Register::RCX, branch.op0_register())
         }
         _ => Instruction::with2(Code::Mov_r64_rm64, Register::RCX, memory_operand(branch)),
     };
-    let load = load.expect("mov r64, rm64 takes any operand that a near branch takes");
-    if emit.instruction(&load).is_none() {
-        // Only a rip-relative operand can be out of reach, and then rcx itself can carry its address.
-        emit.load_value(Gpr::Rcx, branch.ip_rel_memory_address());
-        emit.raw(&[0x48, 0x8b, 0x09]); // mov rcx, [rcx]
-    }
+    emit.instruction(&load.expect("mov r64, rm64 takes any operand that a near branch takes"))
+}
+
+/// `mov rcx, [rcx]` in the segment of the branch's operand.
+pub(crate) fn load_branch_target_at_rcx(emit: &mut Emitter, branch: &Instruction) {
+    let mut operand = MemoryOperand::with_base(Register::RCX);
+    operand.segment_prefix = branch.segment_prefix();
+    let load = Instruction::with2(Code::Mov_r64_rm64, Register::RCX, operand);
+    emit.instruction(&load.expect("mov r64, rm64 takes a base register"))
+        .expect("a base register reaches everything");
 }
