@@ -1,0 +1,277 @@
+//! A program under the engine: the executor's loop, without a guest's kernel around it.
+
+use crate::machine::{Faulted, Machine, Running};
+use crate::program::Encoded;
+use crate::random::Random;
+use crate::state::State;
+use verdict_cache::{BlockId, ONE_OFF_BLOCK_ID};
+use verdict_cpu::ExitReason;
+use verdict_translate::{AccessKind, AddressWord, TranslateError};
+
+/// How blocks are cut.
+#[derive(Clone, Debug)]
+pub(crate) enum Shape {
+    /// As the engine does it: cached, linked, with one-off blocks at the end of a budget only.
+    Linked,
+    /// One-off blocks of random lengths.
+    Pieces(Random),
+}
+
+/// Why the engine came back.
+#[derive(Clone, Debug)]
+pub(crate) enum Stop {
+    /// The budget is used up.
+    Budget,
+    /// At the `syscall` after the program's end.
+    Over,
+    /// The CPU refused an instruction.
+    Fault(Box<Faulted>),
+    /// No code there.
+    Fetch(u64),
+    /// An exit that no program of the test should cause.
+    Unexpected(String),
+}
+
+/// An access from the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Logged {
+    pub(crate) address: u64,
+    pub(crate) size: u32,
+    pub(crate) kind: AccessKind,
+    pub(crate) locked: bool,
+    pub(crate) repeat: Option<u64>,
+}
+
+/// One stretch of a run.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) stop: Stop,
+    pub(crate) state: State,
+    pub(crate) retired: u64,
+    pub(crate) logged: Vec<Logged>,
+}
+
+/// Runs on from the state that is loaded, for so many instructions.
+pub(crate) fn run(machine: &mut Machine, program: &Encoded, budget: u64, shape: &mut Shape) -> Ran {
+    machine.context().budget = budget as i64;
+    let mut logged = Vec::new();
+    let stop = run_blocks(machine, program, shape, &mut logged);
+    if let Stop::Fault(faulted) = &stop {
+        interrupt_log(machine, faulted);
+    }
+    drain(machine, &mut logged);
+    let rip = machine.context().rip;
+    let mut state = match &stop {
+        Stop::Fault(faulted) => faulted.state.clone(),
+        _ => machine.store(rip),
+    };
+    let mut retired = budget as i64 - machine.context().budget;
+    match &stop {
+        Stop::Fault(faulted) => retired -= i64::from(faulted.unretired),
+        Stop::Over => {
+            // The `syscall` is the test's, not the program's.
+            retired -= 1;
+            state.rip = program.end;
+        }
+        _ => {}
+    }
+    Ran {
+        stop,
+        state,
+        retired: retired as u64,
+        logged,
+    }
+}
+
+fn run_blocks(
+    machine: &mut Machine,
+    program: &Encoded,
+    shape: &mut Shape,
+    logged: &mut Vec<Logged>,
+) -> Stop {
+    loop {
+        let left = machine.context().budget;
+        if left <= 0 {
+            return Stop::Budget;
+        }
+        let entry = match shape {
+            Shape::Pieces(random) => {
+                let instructions = (1 + random.below(7)).min(left as u64) as u32;
+                one_off(machine, program, instructions, logged)
+            }
+            Shape::Linked => block(machine, program),
+        };
+        let host = match entry {
+            Ok(host) => host,
+            Err(TranslateError::Fetch { address }) => return Stop::Fetch(address),
+        };
+        machine.enter(host, Running::Engine);
+        if let Some(faulted) = machine.faulted.take() {
+            return Stop::Fault(Box::new(faulted));
+        }
+        match ExitReason::from_raw(machine.context().exit_reason) {
+            Some(ExitReason::Link) => {
+                if let Err(stop) = follow_link(machine, program) {
+                    return stop;
+                }
+            }
+            Some(ExitReason::Indirect) => {
+                let context = machine.context();
+                context.rip = context.target;
+                if matches!(shape, Shape::Linked) && block(machine, program).is_ok() {
+                    let rip = machine.context().rip;
+                    let block = machine.cache.lookup(rip).expect("just made");
+                    machine.cache.make_indirect(block);
+                }
+            }
+            Some(ExitReason::OneOff) => {}
+            Some(ExitReason::Budget) => {
+                let left = machine.context().budget;
+                if left <= 0 {
+                    return Stop::Budget;
+                }
+                if let Some(stop) = last_piece(machine, program, left as u32, logged) {
+                    return stop;
+                }
+            }
+            Some(ExitReason::Syscall) if machine.context().rip == program.end + 2 => {
+                return Stop::Over;
+            }
+            other => {
+                return Stop::Unexpected(format!("exit {other:?} at {:#x}", machine.context().rip));
+            }
+        }
+    }
+}
+
+/// The budget does not suffice for the next block: runs as much of it as the budget allows.
+fn last_piece(
+    machine: &mut Machine,
+    program: &Encoded,
+    left: u32,
+    logged: &mut Vec<Logged>,
+) -> Option<Stop> {
+    let host = match one_off(machine, program, left, logged) {
+        Ok(host) => host,
+        Err(TranslateError::Fetch { address }) => return Some(Stop::Fetch(address)),
+    };
+    machine.enter(host, Running::Engine);
+    if let Some(faulted) = machine.faulted.take() {
+        return Some(Stop::Fault(Box::new(faulted)));
+    }
+    match ExitReason::from_raw(machine.context().exit_reason) {
+        Some(ExitReason::OneOff) => None,
+        Some(ExitReason::Indirect) => {
+            let context = machine.context();
+            context.rip = context.target;
+            None
+        }
+        Some(ExitReason::Syscall) if machine.context().rip == program.end + 2 => Some(Stop::Over),
+        other => Some(Stop::Unexpected(format!(
+            "exit {other:?} of a one-off block"
+        ))),
+    }
+}
+
+fn block(machine: &mut Machine, program: &Encoded) -> Result<u64, TranslateError> {
+    let pc = machine.context().rip;
+    if let Some(block) = machine.cache.lookup(pc) {
+        return Ok(machine.cache.host_address(block));
+    }
+    let fetch = |address: u64, buffer: &mut [u8]| program.fetch(address, buffer);
+    let block = machine.cache.insert(pc, &fetch)?;
+    Ok(machine.cache.host_address(block))
+}
+
+fn one_off(
+    machine: &mut Machine,
+    program: &Encoded,
+    instructions: u32,
+    logged: &mut Vec<Logged>,
+) -> Result<u64, TranslateError> {
+    // The log of an earlier one-off block refers to code that is about to be replaced.
+    drain(machine, logged);
+    let pc = machine.context().rip;
+    let fetch = |address: u64, buffer: &mut [u8]| program.fetch(address, buffer);
+    let made = machine.cache.one_off(pc, instructions, &fetch)?;
+    machine.context().budget -= i64::from(made.instructions);
+    Ok(made.host)
+}
+
+fn follow_link(machine: &mut Machine, program: &Encoded) -> Result<(), Stop> {
+    let link = machine.context().exit_arg as u32;
+    let Some(target) = machine.cache.link_target(link) else {
+        return Err(Stop::Unexpected(format!(
+            "link {link}, which is not the cache's"
+        )));
+    };
+    machine.context().rip = target;
+    if block(machine, program).is_ok() {
+        let block = machine.cache.lookup(target).expect("just made");
+        machine.cache.link(link, block);
+    }
+    Ok(())
+}
+
+/// Notes in the header of a block how far it came.
+fn interrupt_log(machine: &mut Machine, faulted: &Faulted) {
+    let Some(executed) = faulted.interrupted_log else {
+        return;
+    };
+    let at = log_used(machine);
+    machine.log[at] |= (u64::from(executed) + 1) << 32;
+    let words = log_words(machine, machine.log[at] as u32);
+    machine.context().log_next += 8 * u64::from(words);
+}
+
+fn log_used(machine: &mut Machine) -> usize {
+    ((machine.context().log_next - machine.log.as_ptr() as u64) / 8) as usize
+}
+
+fn log_words(machine: &Machine, id: u32) -> u32 {
+    if id == ONE_OFF_BLOCK_ID {
+        machine.cache.one_off_accesses().1
+    } else {
+        machine.cache.logged_accesses(BlockId(id)).1
+    }
+}
+
+/// Reads the log and empties it.
+fn drain(machine: &mut Machine, into: &mut Vec<Logged>) {
+    let used = log_used(machine);
+    let mut at = 0;
+    while at < used {
+        // SAFETY: in bounds; volatile because translated code, not Rust, wrote the words.
+        let read = |at: usize| unsafe { std::ptr::read_volatile(&machine.log[at]) };
+        let header = read(at);
+        let id = header as u32;
+        let (accesses, words) = if id == ONE_OFF_BLOCK_ID {
+            machine.cache.one_off_accesses()
+        } else {
+            machine.cache.logged_accesses(BlockId(id))
+        };
+        let executed = match header >> 32 {
+            0 => u64::MAX,
+            faulted => faulted - 1,
+        };
+        for access in accesses
+            .iter()
+            .take_while(|a| u64::from(a.instruction) < executed)
+        {
+            let base = match access.base {
+                AddressWord::Constant => 0,
+                AddressWord::Logged(word) => read(at + 1 + usize::from(word)),
+            };
+            into.push(Logged {
+                address: base.wrapping_add(access.displacement),
+                size: access.size,
+                kind: access.kind,
+                locked: access.locked,
+                repeat: access.repeat.map(|word| read(at + 1 + usize::from(word))),
+            });
+        }
+        at += words.max(1) as usize;
+    }
+    let start = machine.log.as_ptr() as u64;
+    machine.context().log_next = start;
+}

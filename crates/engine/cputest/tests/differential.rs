@@ -1,0 +1,86 @@
+//! The engine against the CPU it runs on. Every test starts processes of its own: a machine lies at fixed addresses.
+
+use std::process::Command;
+
+/// Every form of the host gets its turn at least twice.
+const CASES: &str = "4000";
+
+fn run(arguments: &[&str]) {
+    let output = Command::new(env!("CARGO_BIN_EXE_verdict-cputest"))
+        .args(arguments)
+        .output()
+        .expect("the binary was built with this test");
+    assert!(
+        output.status.success(),
+        "verdict-cputest {}: {}\n{}{}",
+        arguments.join(" "),
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn random_programs_do_what_the_cpu_does() {
+    run(&["--seed", "1", "--cases", CASES, "--all-forms"]);
+}
+
+#[test]
+fn random_programs_do_what_the_cpu_does_while_their_accesses_are_logged() {
+    run(&["--seed", "2", "--cases", CASES, "--all-forms", "--accesses"]);
+}
+
+/// Code in many states, at addresses near to and far from the code cache, with and without logging.
+fn same(code: &str) {
+    run(&["--cases", "40", "--code", code]);
+    run(&["--cases", "40", "--code", code, "--accesses"]);
+}
+
+#[test]
+fn a_call_of_a_null_pointer_goes_to_address_0() {
+    same("31c0 ffd0"); // xor eax, eax; call rax
+}
+
+#[test]
+fn flags_that_an_instruction_leaves_undefined_stay_what_the_cpu_makes_them() {
+    same("6816080000 9d f3410fbccf"); // push 0x816; popfq; tzcnt ecx, r15d
+}
+
+#[test]
+fn a_far_operand_beside_ah() {
+    same("022500000100"); // add ah, [rip + 0x10000]
+}
+
+#[test]
+fn a_fault_in_a_far_indirect_call_leaves_all_registers() {
+    same("ff1500000300"); // call [rip + 0x30000]
+    same("64ff1500000300"); // call fs:[rip + 0x30000]
+}
+
+#[test]
+fn far_indirect_jumps_one_after_the_other() {
+    // lea rax, [rip+13]; mov [rip+0x10000], rax; jmp [rip+0xfffa]; nop; xlat by way of rbx = the low data page
+    same("488d050d000000 48890500000100 ff25faff0000 90 48bb0000011800000000 d7");
+}
+
+#[test]
+fn a_logged_operand_with_base_index_and_displacement() {
+    // mov rax, 0x18010000; mov ecx, 8; mov edx, [rax+rcx*4+0x100]; mov edx, [eax+ecx*4-0x10]
+    same("48b80000011800000000 b908000000 8b948800010000 678b5488f0");
+}
+
+#[test]
+fn a_logged_xlat() {
+    same("48bb0000011800000000 d7 67d7"); // mov rbx, 0x18010000; xlat; addr32 xlat
+}
+
+#[test]
+fn a_prefix_that_means_repetition_elsewhere() {
+    same("48bf0000011800000000 f2f00107"); // mov rdi, 0x18010000; xacquire lock add [rdi], eax
+}
+
+#[test]
+fn an_operand_relative_to_eip() {
+    same("678b0500000100"); // mov eax, [eip + 0x10000]
+    same("67f30f38f80d00000100"); // enqcmds ecx, [eip + 0x10000]
+}
