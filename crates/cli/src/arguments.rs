@@ -50,14 +50,19 @@ pub enum ColorChoice {
 }
 
 impl ColorChoice {
+    /// Whether to use colour on a stream that is a terminal or not.
     pub(crate) fn wanted(self, terminal: bool) -> bool {
+        self.wanted_in(terminal, |name| env::var_os(name))
+    }
+
+    fn wanted_in(self, terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
         match self {
             Self::Always => true,
             Self::Never => false,
             Self::Auto => {
                 // https://no-color.org: set and not empty.
-                let refused = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                let incapable = env::var_os("TERM").is_some_and(|value| value == "dumb");
+                let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+                let incapable = variable("TERM").is_some_and(|value| value == "dumb");
                 terminal && !refused && !incapable
             }
         }
@@ -119,5 +124,25 @@ impl Refusal {
         let written = io::stdout().write_all(text.as_bytes());
         written.map_err(|error| CliError::writing("standard output", &error))?;
         Ok(Exit::Clean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_is_for_terminals_that_can_and_users_who_want() {
+        let wanted = |choice: ColorChoice, terminal, set: (&str, &str)| {
+            choice.wanted_in(terminal, |name| (name == set.0).then(|| set.1.into()))
+        };
+        let plain = ("TERM", "xterm");
+        assert!(wanted(ColorChoice::Auto, true, plain));
+        assert!(wanted(ColorChoice::Auto, true, ("NO_COLOR", "")));
+        assert!(!wanted(ColorChoice::Auto, true, ("NO_COLOR", "1")));
+        assert!(!wanted(ColorChoice::Auto, true, ("TERM", "dumb")));
+        assert!(!wanted(ColorChoice::Auto, false, plain));
+        assert!(wanted(ColorChoice::Always, false, ("NO_COLOR", "1")));
+        assert!(!wanted(ColorChoice::Never, true, plain));
     }
 }

@@ -89,3 +89,8 @@ fn every_example_is_a_valid_command() {
         }
     });
 }
+
+#[test]
+fn table_of_flags_is_consistent() {
+    verdict_cli::command().debug_assert();
+}
