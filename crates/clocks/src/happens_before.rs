@@ -119,7 +119,11 @@ impl HappensBefore {
     /// Notes that `thread` did something that is no synchronisation operation, and says in which epoch.
     #[inline]
     pub fn note_access(&mut self, thread: ThreadId) -> Epoch {
-        let state = self.thread(thread);
+        let index = thread.0 as usize;
+        if index >= self.threads.len() {
+            self.thread(thread);
+        }
+        let state = &mut self.threads[index];
         state.progress = Progress::InSegment;
         Epoch::new(thread, state.posts)
     }
@@ -281,6 +285,7 @@ impl HappensBefore {
         counts
     }
 
+    #[inline(never)]
     fn thread(&mut self, thread: ThreadId) -> &mut Thread {
         let index = thread.0 as usize;
         if index >= self.threads.len() {

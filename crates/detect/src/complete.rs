@@ -3,14 +3,18 @@
 use verdict_clocks::{HappensBefore, Rules};
 use verdict_events::{Addr, Event, ThreadId};
 
-use crate::history::{Entry, LiveCounts, Log};
+use crate::history::{Arena, Entry, Log};
+use crate::live::LiveCounts;
 use crate::locksets::LocksetId;
 use crate::machine::{Judge, Touch, side};
-use crate::shadow::{Finding, Shadow, Unit};
+use crate::shadow::{Duplicate, Extent, Finding, Shadow, Unit};
 use crate::{PairBy, RaceSet};
 
-/// Below this many entries in all, a sweep over every location is not worth the while.
-const SWEEP_MIN: u64 = 1 << 18;
+/// Below this many entries for each location, and in all, a sweep over all locations is not worth the while.
+const SWEEP_MIN_EACH: u64 = 8;
+const SWEEP_MIN: u64 = 1 << 12;
+/// Sweep again when there are this many times more entries than after the last sweep.
+const GROWTH: u64 = 2;
 
 /// What, besides order, keeps two accesses from racing.
 pub(crate) trait Guard {
@@ -24,13 +28,13 @@ pub(crate) trait Guard {
 pub(crate) struct Complete<G> {
     guard: G,
     races: RaceSet,
-    /// Entries in all units, roughly: splitting a unit is not counted until the next sweep.
-    entries: u64,
-    entries_after_sweep: u64,
+    arena: Arena,
+    live: LiveCounts,
+    held_after_sweep: u64,
 }
 
 /// Reads and writes apart, since reads need to look at writes only.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct State {
     reads: Log,
     writes: Log,
@@ -41,76 +45,82 @@ impl<G: Guard> Complete<G> {
         Complete {
             guard,
             races: RaceSet::new(by),
-            entries: 0,
-            entries_after_sweep: 0,
+            arena: Arena::new(),
+            live: LiveCounts::default(),
+            held_after_sweep: 0,
         }
     }
 
-    /// Compares an access with a log it can race with. Answers whether all of the log is ordered before it.
+    /// Compares an access with a log it can race with. Answers whether it follows all of the log.
+    #[inline]
     fn compare(
         &mut self,
-        touch: &Touch,
-        lockset: LocksetId,
+        access: &Entry,
         log: &mut Log,
-        bytes: Bytes,
+        extent: &mut Extent,
         order: &HappensBefore,
-    ) -> Compared {
-        let viewer = touch.epoch.thread();
-        if log.is_surely_before(viewer, order) {
-            log.note_follower(touch.epoch);
-            return Compared {
-                follows_all: true,
-                races: false,
-            };
+    ) -> bool {
+        let mut follows_all = true;
+        if !log.is_surely_before(access.epoch.thread(), order) {
+            // What nobody looks at may be long; `tidy` keeps that in bounds.
+            if log.wants_merging() {
+                self.arena.merge(log, &mut self.live, order);
+            }
+            follows_all = self.compare_each(access, *log, extent, order);
         }
-        let mut compared = Compared {
-            follows_all: true,
-            races: false,
-        };
+        if follows_all {
+            log.note_follower(access.epoch);
+        }
+        follows_all
+    }
+
+    #[inline(never)]
+    fn compare_each(
+        &mut self,
+        access: &Entry,
+        log: Log,
+        extent: &mut Extent,
+        order: &HappensBefore,
+    ) -> bool {
+        let Complete {
+            guard,
+            races,
+            arena,
+            ..
+        } = self;
+        let viewer = access.epoch.thread();
         let clock = order.clock(viewer);
-        for entry in log.entries() {
+        let mut follows_all = true;
+        for entry in arena.entries(log) {
             let thread = entry.epoch.thread();
             if thread == viewer || entry.epoch.count() < clock.get(thread) {
                 continue;
             }
-            compared.follows_all = false;
-            if entry.kind.races_with(touch.kind) && !self.guard.keep_apart(entry.lockset, lockset) {
-                compared.races = true;
-                self.report(entry, touch, bytes);
+            follows_all = false;
+            if !entry.kind.races_with(access.kind)
+                || guard.keep_apart(entry.lockset, access.lockset)
+            {
+                continue;
+            }
+            extent.note_finding(Finding::Race);
+            // Two accesses may meet in several units; the one with their first common byte counts.
+            let location = entry.start.max(access.start);
+            if extent.contains(location) {
+                let sides = [&entry, access].map(|e| side(e.epoch, e.site, e.kind, e.first));
+                races.add(sides[0], sides[1], Addr(location), u64::from(entry.count));
             }
         }
-        if compared.follows_all {
-            log.note_follower(touch.epoch);
-        }
-        compared
-    }
-
-    /// Two accesses may meet in several units; the one with their first common byte counts.
-    fn report(&mut self, entry: &Entry, touch: &Touch, bytes: Bytes) {
-        let location = entry.start.max(touch.start);
-        if location >= bytes.start && location - bytes.start < bytes.len {
-            let earlier = side(entry.epoch, entry.site, entry.kind, entry.first);
-            self.races
-                .add(earlier, touch.side(), Addr(location), entry.count);
-        }
-    }
-
-    fn merge(&mut self, log: &mut Log, order: &HappensBefore) {
-        let gone = log.merge(&mut LiveCounts::default(), order);
-        self.entries = self.entries.saturating_sub(gone as u64);
+        follows_all
     }
 }
 
-/// The bytes of the unit being looked at.
-#[derive(Clone, Copy)]
-struct Bytes {
-    start: u64,
-    len: u64,
-}
-
-struct Compared {
-    follows_all: bool,
-    races: bool,
+impl<G: Guard> Duplicate<State> for Complete<G> {
+    fn duplicate(&mut self, state: &State) -> State {
+        State {
+            reads: self.arena.copy(state.reads),
+            writes: self.arena.copy(state.writes),
+        }
+    }
 }
 
 impl<G: Guard> Judge for Complete<G> {
@@ -118,66 +128,63 @@ impl<G: Guard> Judge for Complete<G> {
 
     const RULES: Rules = G::RULES;
 
-    fn touch(&mut self, touch: &Touch, unit: &mut Unit<State>, order: &HappensBefore) {
-        let bytes = Bytes {
-            start: unit.start,
-            len: unit.len,
-        };
-        let lockset = self.guard.current(touch.epoch.thread());
-        let State { reads, writes } = &mut unit.state;
-        let with_writes = self.compare(touch, lockset, writes, bytes, order);
-        let mut races = with_writes.races;
-        let (log, follows_all) = if touch.kind.is_write() {
-            races |= self.compare(touch, lockset, reads, bytes, order).races;
-            (writes, with_writes.follows_all)
-        } else {
-            let follows_all = reads.is_surely_before(touch.epoch.thread(), order);
-            (reads, follows_all)
-        };
-        self.entries += u64::from(log.add(Entry::new(touch, lockset), follows_all));
-        if log.wants_merging() {
-            self.merge(log, order);
-        }
-        if races {
-            unit.note_finding(Finding::Race);
-        }
+    #[inline]
+    fn glance(&self, state: &State) -> u64 {
+        self.arena.glance(state.reads) ^ self.arena.glance(state.writes)
     }
 
-    fn cut(&mut self, unit: &mut Unit<State>, at: u64) -> bool {
-        let reads = unit.state.reads.cut(at);
-        unit.state.writes.cut(at) || reads
+    #[inline]
+    fn touch(&mut self, touch: &Touch, unit: Unit<State>, order: &HappensBefore) {
+        let viewer = touch.epoch.thread();
+        let access = Entry::new(touch, self.guard.current(viewer));
+        let Unit {
+            extent,
+            state: State { reads, writes },
+        } = unit;
+        let follows_writes = self.compare(&access, writes, extent, order);
+        let (log, follows_all) = if touch.kind.is_write() {
+            self.compare(&access, reads, extent, order);
+            (writes, follows_writes)
+        } else {
+            let follows_reads = reads.is_surely_before(viewer, order);
+            (reads, follows_reads)
+        };
+        self.arena.add(log, &access, follows_all);
+    }
+
+    fn forget(&mut self, state: &mut State) {
+        self.arena.clear(&mut state.reads);
+        self.arena.clear(&mut state.writes);
+    }
+
+    fn cut(&mut self, state: &mut State, at: u64) -> bool {
+        let reads = self.arena.cut(state.reads, at);
+        self.arena.cut(state.writes, at) || reads
     }
 
     fn synchronise(&mut self, event: &Event) {
         self.guard.synchronise(event);
     }
 
-    /// Locations that are not accessed any more keep no more entries than others: when there are twice as many as
+    /// Locations that are not accessed any more keep no more entries than others: when there are several times as many as
     /// after the last sweep, all are merged.
     fn tidy(&mut self, shadow: &mut Shadow<State>, order: &HappensBefore) {
-        let steps = order.clocks() as u64 * order.threads() / 16;
-        if self.entries < 2 * self.entries_after_sweep + SWEEP_MIN + steps {
+        let minimum = SWEEP_MIN_EACH * shadow.units() + SWEEP_MIN;
+        if self.arena.held() < GROWTH * self.held_after_sweep + minimum {
             return;
         }
-        let mut live = LiveCounts::default();
-        let mut entries = 0;
-        for unit in shadow.units_mut() {
-            for log in [&mut unit.state.reads, &mut unit.state.writes] {
-                if log.entries().len() > 1 {
-                    log.merge(&mut live, order);
+        for state in shadow.states_mut() {
+            for log in [&mut state.reads, &mut state.writes] {
+                if log.has_grown() {
+                    self.arena.merge(log, &mut self.live, order);
                 }
-                entries += log.entries().len() as u64;
             }
         }
-        self.entries = entries;
-        self.entries_after_sweep = entries;
+        self.held_after_sweep = self.arena.held();
     }
 
-    fn records(&self, shadow: &Shadow<State>) -> u64 {
-        let logs = shadow
-            .units()
-            .flat_map(|unit| [&unit.state.reads, &unit.state.writes]);
-        logs.map(|log| log.entries().len() as u64).sum()
+    fn records(&self, _shadow: &Shadow<State>) -> u64 {
+        self.arena.held()
     }
 
     fn take_races(&mut self) -> RaceSet {

@@ -10,16 +10,18 @@
 //! may be parallel without a race, in lists of their own; forgets reads that the last write follows.
 
 use verdict_clocks::{Epoch, HappensBefore, Rules};
-use verdict_events::{Addr, SiteId};
+use verdict_events::{Addr, SiteId, ThreadId};
 
 use crate::machine::{Judge, Machine, Touch, side};
-use crate::shadow::{Finding, Shadow, Unit};
+use crate::shadow::{Duplicate, Finding, Shadow, Unit};
 use crate::{AccessKind, Algorithm, Detector, PairBy, RaceSet};
 
 pub(crate) fn detector(by: PairBy) -> Box<dyn Detector> {
     let judge = FastTrack {
         races: RaceSet::new(by),
         reported: Vec::new(),
+        lists: Vec::new(),
+        unused: Vec::new(),
     };
     Box::new(Machine::new(Algorithm::FastTrack, judge))
 }
@@ -28,6 +30,10 @@ struct FastTrack {
     races: RaceSet,
     /// Earlier events already reported for the current access, which meets them again in each unit it covers.
     reported: Vec<u32>,
+    /// What does not fit two epochs, for the few locations that need it.
+    lists: Vec<Lists>,
+    /// Which of `lists` no location uses any more.
+    unused: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -37,12 +43,12 @@ struct Past {
     position: u32,
 }
 
-#[derive(Clone, Default)]
+/// Two to a cache line: this is most of what the detector's speed depends on.
+#[derive(Clone, Copy, Default)]
 struct State {
     write: Past,
-    /// The last read, while reads are ordered.
+    /// The last read, while reads are ordered. If its epoch is `LISTED`, its position is an index into `lists`.
     read: Past,
-    lists: Option<Box<Lists>>,
 }
 
 /// At most one of each thread, sorted by thread.
@@ -55,30 +61,87 @@ struct Lists {
     atomic_writes: Vec<Past>,
 }
 
+/// Stands for the epoch of reads that are in `lists`. Like `Epoch::NONE`, no thread has it.
+fn listed() -> Epoch {
+    Epoch::new(ThreadId(u32::MAX), 0)
+}
+
+/// Stands for the epoch of the last write of a location that has had its race.
+fn raced() -> Epoch {
+    Epoch::new(ThreadId(u32::MAX), 1)
+}
+
+impl Duplicate<State> for FastTrack {
+    fn duplicate(&mut self, state: &State) -> State {
+        let mut copy = *state;
+        if state.read.epoch == listed() {
+            let lists = self.lists[state.read.position as usize].clone();
+            copy.read.position = self.new_lists(lists);
+        }
+        copy
+    }
+}
+
 impl Judge for FastTrack {
     type State = State;
 
     const RULES: Rules = Rules::All;
 
     #[inline]
+    fn is_repeated(&self, touch: &Touch, state: &State) -> bool {
+        match touch.kind {
+            AccessKind::Read => state.read.epoch == touch.epoch,
+            AccessKind::Write => state.write.epoch == touch.epoch,
+            _ => false,
+        }
+    }
+
+    #[inline]
+    fn glance(&self, state: &State) -> u64 {
+        u64::from(state.write.position)
+    }
+
     fn begin_access(&mut self) {
         self.reported.clear();
     }
 
-    #[inline]
-    fn touch(&mut self, touch: &Touch, unit: &mut Unit<State>, order: &HappensBefore) {
-        let checked = match touch.kind {
-            AccessKind::Read => unit.state.read.epoch == touch.epoch,
-            AccessKind::Write => unit.state.write.epoch == touch.epoch,
-            _ => false,
+    fn touch(&mut self, touch: &Touch, unit: Unit<State>, order: &HappensBefore) {
+        if unit.state.write.epoch == raced() || self.is_repeated(touch, unit.state) {
+            return;
+        }
+        let Some((past, kind)) = self.racing(touch, unit.state, order) else {
+            self.keep(touch, unit.state, order);
+            return;
         };
-        if !checked && unit.finding != Finding::Race {
-            self.check(touch, unit, order);
+        unit.extent.note_finding(Finding::Race);
+        self.forget(unit.state);
+        unit.state.write.epoch = raced();
+        if !self.reported.contains(&past.position) {
+            self.reported.push(past.position);
+            let earlier = side(past.epoch, past.site, kind, past.position);
+            self.races
+                .add(earlier, touch.side(), Addr(unit.extent.start), 1);
+        }
+    }
+
+    /// A location that has had its race stays as it is, whatever its memory is used for.
+    fn forget(&mut self, state: &mut State) {
+        if state.write.epoch != raced() {
+            self.drop_lists(state);
+            *state = State::default();
         }
     }
 
     fn records(&self, shadow: &Shadow<State>) -> u64 {
-        shadow.units().map(|unit| unit.state.records()).sum()
+        let held = |state: &State| {
+            let write = state.write.epoch;
+            u64::from(!write.is_none() && write != raced())
+                + match self.lists_of(state) {
+                    Some(lists) => lists.records(),
+                    None => u64::from(!state.read.epoch.is_none()),
+                }
+        };
+        shadow.states().map(held).sum()
     }
 
     fn take_races(&mut self) -> RaceSet {
@@ -87,129 +150,122 @@ impl Judge for FastTrack {
 }
 
 impl FastTrack {
-    fn check(&mut self, touch: &Touch, unit: &mut Unit<State>, order: &HappensBefore) {
-        let Some((past, kind)) = unit.state.racing(touch, order) else {
-            unit.state.keep(touch, order);
-            return;
-        };
-        unit.note_finding(Finding::Race);
-        unit.state = State::default();
-        if !self.reported.contains(&past.position) {
-            self.reported.push(past.position);
-            let earlier = side(past.epoch, past.site, kind, past.position);
-            self.races.add(earlier, touch.side(), Addr(unit.start), 1);
-        }
-    }
-}
-
-impl State {
     /// An earlier access that races with this one.
-    fn racing(&self, touch: &Touch, order: &HappensBefore) -> Option<(Past, AccessKind)> {
+    fn racing(
+        &self,
+        touch: &Touch,
+        state: &State,
+        order: &HappensBefore,
+    ) -> Option<(Past, AccessKind)> {
         let viewer = touch.epoch.thread();
         let parallel = |past: &Past| !past.epoch.is_none() && !order.knows(viewer, past.epoch);
-        if parallel(&self.write) {
-            return Some((self.write, self.write_kind()));
+        let lists = self.lists_of(state);
+        if parallel(&state.write) {
+            let freed = lists.is_some_and(|lists| lists.freed);
+            let kind = if freed {
+                AccessKind::Free
+            } else {
+                AccessKind::Write
+            };
+            return Some((state.write, kind));
         }
-        if touch.kind.is_write() && parallel(&self.read) {
-            return Some((self.read, AccessKind::Read));
-        }
-        let lists = self.lists.as_ref()?;
-        let first = |list: &[Past], kind| {
-            let found = list
-                .iter()
-                .filter(|past| parallel(past))
-                .min_by_key(|past| past.position);
-            found.map(|&past| (past, kind))
+        let Some(lists) = lists else {
+            let races = touch.kind.is_write() && parallel(&state.read);
+            return races.then_some((state.read, AccessKind::Read));
         };
-        let atomic = touch.kind.is_atomic();
-        let write = touch.kind.is_write();
-        let none = || None;
-        (if atomic {
-            none()
-        } else {
-            first(&lists.atomic_writes, AccessKind::AtomicWrite)
-        })
-        .or_else(|| {
-            if write {
-                first(&lists.reads, AccessKind::Read)
-            } else {
-                none()
-            }
-        })
-        .or_else(|| {
-            if write && !atomic {
-                first(&lists.atomic_reads, AccessKind::AtomicRead)
-            } else {
-                none()
-            }
-        })
+        let candidates = [
+            (&lists.atomic_writes, AccessKind::AtomicWrite),
+            (&lists.reads, AccessKind::Read),
+            (&lists.atomic_reads, AccessKind::AtomicRead),
+        ];
+        candidates
+            .into_iter()
+            .filter(|(_, kind)| kind.races_with(touch.kind))
+            .find_map(|(list, kind)| {
+                let earliest = list
+                    .iter()
+                    .filter(|past| parallel(past))
+                    .min_by_key(|past| past.position);
+                earliest.map(|&past| (past, kind))
+            })
     }
 
-    fn keep(&mut self, touch: &Touch, order: &HappensBefore) {
+    fn keep(&mut self, touch: &Touch, state: &mut State, order: &HappensBefore) {
         let now = Past {
             epoch: touch.epoch,
             site: touch.site,
             position: touch.position,
         };
         match touch.kind {
-            AccessKind::Read => self.keep_read(now, order),
+            AccessKind::Read => self.keep_read(now, state, order),
             // All that is kept happened before this write: whatever races with it, races with this.
-            AccessKind::Write => {
-                *self = State {
+            AccessKind::Write | AccessKind::Free => {
+                self.drop_lists(state);
+                *state = State {
                     write: now,
-                    ..State::default()
+                    read: Past::default(),
+                };
+                if touch.kind == AccessKind::Free {
+                    self.lists_for(state).freed = true;
                 }
             }
-            AccessKind::Free => {
-                let lists = Some(Box::new(Lists {
-                    freed: true,
-                    ..Lists::default()
-                }));
-                *self = State {
-                    write: now,
-                    lists,
-                    ..State::default()
-                };
-            }
-            AccessKind::AtomicRead => {
-                put(&mut self.lists.get_or_insert_default().atomic_reads, now)
-            }
-            AccessKind::AtomicWrite => {
-                put(&mut self.lists.get_or_insert_default().atomic_writes, now)
-            }
+            AccessKind::AtomicRead => put(&mut self.lists_for(state).atomic_reads, now),
+            AccessKind::AtomicWrite => put(&mut self.lists_for(state).atomic_writes, now),
         }
     }
 
-    fn keep_read(&mut self, now: Past, order: &HappensBefore) {
-        if let Some(lists) = &mut self.lists
-            && !lists.reads.is_empty()
-        {
-            put(&mut lists.reads, now);
-            return;
-        }
-        if self.read.epoch.is_none() || order.knows(now.epoch.thread(), self.read.epoch) {
-            self.read = now;
-            return;
-        }
-        let before = std::mem::take(&mut self.read);
-        let reads = &mut self.lists.get_or_insert_default().reads;
-        put(reads, before);
-        put(reads, now);
-    }
-
-    fn write_kind(&self) -> AccessKind {
-        match &self.lists {
-            Some(lists) if lists.freed => AccessKind::Free,
-            _ => AccessKind::Write,
+    fn keep_read(&mut self, now: Past, state: &mut State, order: &HappensBefore) {
+        let last = state.read.epoch;
+        if last == listed() {
+            put(&mut self.lists_for(state).reads, now);
+        } else if last.is_none() || order.knows(now.epoch.thread(), last) {
+            state.read = now;
+        } else {
+            put(&mut self.lists_for(state).reads, now);
         }
     }
 
+    fn lists_of(&self, state: &State) -> Option<&Lists> {
+        (state.read.epoch == listed()).then(|| &self.lists[state.read.position as usize])
+    }
+
+    /// The lists of a location, which gets some if it has none yet.
+    fn lists_for(&mut self, state: &mut State) -> &mut Lists {
+        if state.read.epoch != listed() {
+            let mut lists = Lists::default();
+            if !state.read.epoch.is_none() {
+                lists.reads.push(state.read);
+            }
+            let index = self.new_lists(lists);
+            state.read = Past {
+                epoch: listed(),
+                site: SiteId(0),
+                position: index,
+            };
+        }
+        &mut self.lists[state.read.position as usize]
+    }
+
+    fn new_lists(&mut self, lists: Lists) -> u32 {
+        if let Some(index) = self.unused.pop() {
+            self.lists[index as usize] = lists;
+            return index;
+        }
+        self.lists.push(lists);
+        u32::try_from(self.lists.len() - 1).expect("memory holds fewer than 2^32 lists")
+    }
+
+    fn drop_lists(&mut self, state: &State) {
+        if state.read.epoch == listed() {
+            self.lists[state.read.position as usize] = Lists::default();
+            self.unused.push(state.read.position);
+        }
+    }
+}
+
+impl Lists {
     fn records(&self) -> u64 {
-        let single = u64::from(!self.write.epoch.is_none()) + u64::from(!self.read.epoch.is_none());
-        let lists = self.lists.as_ref().map_or(0, |lists| {
-            lists.reads.len() + lists.atomic_reads.len() + lists.atomic_writes.len()
-        });
-        single + lists as u64
+        (self.reads.len() + self.atomic_reads.len() + self.atomic_writes.len()) as u64
     }
 }
 

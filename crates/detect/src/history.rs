@@ -1,23 +1,29 @@
 //! All accesses to one unit that can still race, without one record per event.
 //!
 //! Events that nothing can tell apart are one [`Entry`] with a count: same thread, site, kind, locks and
-//! first byte, and epochs between which no live count lies ([`HappensBefore::live_counts`]). So the
-//! number of entries is bounded by threads, sites and clocks, not by events, and counts stay exact.
+//! first byte, and epochs between which no live count lies (`live`). So the number of entries is bounded by
+//! threads, sites and clocks, not by events, and counts stay exact.
+//!
+//! Entries that differ in their sites only share a [`Group`], which is one cache line. Groups of all units
+//! sit in one [`Arena`], linked newest first: an access to a location that lies cold in memory then touches
+//! its log and one line, or writes a new one where the last one was written.
 
-use rustc_hash::FxHashMap;
+use std::ops::{Index, IndexMut};
+
 use verdict_clocks::{Epoch, HappensBefore};
 use verdict_events::{SiteId, ThreadId};
 
 use crate::AccessKind;
+use crate::live::LiveCounts;
 use crate::locksets::LocksetId;
 use crate::machine::Touch;
 
-/// How many of the newest entries are searched for one to count up. Others are merged later.
-const RECENT: usize = 8;
+/// How many of the newest groups are searched for an entry to count up. Others are merged later.
+const RECENT: usize = 4;
 /// Below this many entries merging is not worth the while.
-const MERGE_MIN: usize = 16;
-/// How many steps of looking for live counts one new entry pays for.
-const STEPS_PER_ENTRY: usize = 16;
+const MERGE_MIN: u32 = 16;
+/// As many as a cache line has room for.
+const SITES: usize = 3;
 
 /// Accesses that nothing can tell apart.
 #[derive(Clone, Copy, Debug)]
@@ -26,150 +32,403 @@ pub(crate) struct Entry {
     pub epoch: Epoch,
     /// First byte, or the first that no later allocation took.
     pub start: u64,
-    pub count: u64,
-    /// Event number of the earliest.
-    pub first: u32,
-    pub site: SiteId,
     pub lockset: LocksetId,
     pub kind: AccessKind,
+    pub site: SiteId,
+    pub count: u32,
+    /// Event number of the earliest.
+    pub first: u32,
 }
 
 impl Entry {
+    #[inline]
     pub fn new(touch: &Touch, lockset: LocksetId) -> Entry {
         Entry {
             epoch: touch.epoch,
             start: touch.start,
-            count: 1,
-            first: touch.position,
-            site: touch.site,
             lockset,
             kind: touch.kind,
+            site: touch.site,
+            count: 1,
+            first: touch.position,
         }
     }
+}
 
-    fn same_but_time(&self, other: &Entry) -> bool {
-        (
-            self.epoch.thread(),
-            self.site,
-            self.kind,
-            self.start,
-            self.lockset,
-        ) == (
-            other.epoch.thread(),
-            other.site,
-            other.kind,
-            other.start,
-            other.lockset,
-        )
+type GroupId = u32;
+/// No group. The arena's first place is never used.
+const NONE: GroupId = 0;
+
+/// Entries that differ in their sites only.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Group {
+    epoch: Epoch,
+    start: u64,
+    lockset: LocksetId,
+    older: GroupId,
+    sites: [AtSite; SITES],
+    kind: AccessKind,
+    used: u8,
+}
+
+const _: () = assert!(size_of::<Group>() == 64, "a group is one cache line");
+
+#[derive(Clone, Copy, Default, Debug)]
+struct AtSite {
+    site: SiteId,
+    count: u32,
+    first: u32,
+}
+
+impl Group {
+    fn new(entry: &Entry, older: GroupId) -> Group {
+        let mut group = Group {
+            epoch: entry.epoch,
+            start: entry.start,
+            lockset: entry.lockset,
+            older,
+            sites: [AtSite::default(); SITES],
+            kind: entry.kind,
+            used: 0,
+        };
+        group.put(entry);
+        group
+    }
+
+    fn put(&mut self, entry: &Entry) {
+        self.sites[usize::from(self.used)] = AtSite {
+            site: entry.site,
+            count: entry.count,
+            first: entry.first,
+        };
+        self.used += 1;
+    }
+
+    fn is_full(&self) -> bool {
+        usize::from(self.used) == SITES
+    }
+
+    #[inline]
+    fn fits(&self, entry: &Entry) -> bool {
+        self.epoch == entry.epoch
+            && self.start == entry.start
+            && self.lockset == entry.lockset
+            && self.kind == entry.kind
+    }
+
+    fn entries(&self) -> impl Iterator<Item = Entry> {
+        let entry = |at: &AtSite| Entry {
+            epoch: self.epoch,
+            start: self.start,
+            lockset: self.lockset,
+            kind: self.kind,
+            site: at.site,
+            count: at.count,
+            first: at.first,
+        };
+        self.sites[..usize::from(self.used)].iter().map(entry)
     }
 }
 
 /// The reads, or the writes, of one unit.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Log {
-    entries: Vec<Entry>,
-    /// A segment that is ordered after all entries, if one is known: whoever follows it follows
-    /// all of them, so an access under a lock need not look at each.
+    /// A segment that is ordered after all entries, or the last of them, if one is known: whoever follows it
+    /// follows all of them, so an access under a lock need not look at each.
     follower: Epoch,
+    newest: GroupId,
+    entries: u32,
     /// Merge when there are more entries than this.
     merge_above: u32,
 }
 
-/// The live counts of each thread, as far as they were asked for.
-pub(crate) type LiveCounts = FxHashMap<ThreadId, Vec<u32>>;
-
 impl Log {
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
     /// True only if all entries are ordered before what `viewer` does next.
     #[inline]
     pub fn is_surely_before(&self, viewer: ThreadId, order: &HappensBefore) -> bool {
-        self.entries.is_empty() || !self.follower.is_none() && order.knows(viewer, self.follower)
+        self.entries == 0 || !self.follower.is_none() && order.knows(viewer, self.follower)
     }
 
-    /// Notes that all entries are ordered before the segment `follower`.
+    /// Notes that all entries are ordered before the segment `follower`, or in it.
     #[inline]
     pub fn note_follower(&mut self, follower: Epoch) {
         self.follower = follower;
     }
 
-    /// Adds an access. Answers whether it took a new entry.
     #[inline]
-    pub fn add(&mut self, new: Entry, follows_all: bool) -> bool {
-        self.follower = if follows_all { new.epoch } else { Epoch::NONE };
-        let mut recent = self.entries.iter_mut().rev().take(RECENT);
-        match recent.find(|entry| entry.epoch == new.epoch && entry.same_but_time(&new)) {
-            Some(entry) => {
-                entry.count += 1;
-                false
-            }
-            None => {
-                self.entries.push(new);
-                true
-            }
+    pub fn wants_merging(&self) -> bool {
+        self.entries > MERGE_MIN.max(self.merge_above)
+    }
+
+    /// Whether there is anything that has not been looked at for merging.
+    pub fn has_grown(&self) -> bool {
+        self.entries > 1 && self.merge_above != 2 * self.entries
+    }
+}
+
+/// Groups by id, in blocks that never move: growing copies nothing.
+struct Groups {
+    blocks: Vec<Vec<Group>>,
+}
+
+/// 4096 x 64 bytes.
+const BLOCK: usize = 1 << 12;
+
+impl Groups {
+    #[inline]
+    fn push(&mut self, group: Group) -> GroupId {
+        if self.blocks.last().is_none_or(|block| block.len() == BLOCK) {
+            self.blocks.push(Vec::with_capacity(BLOCK));
+        }
+        let number = self.blocks.len() - 1;
+        let block = &mut self.blocks[number];
+        block.push(group);
+        let id = number * BLOCK + block.len() - 1;
+        GroupId::try_from(id).expect("memory holds fewer than 2^32 groups")
+    }
+}
+
+impl Index<GroupId> for Groups {
+    type Output = Group;
+
+    #[inline]
+    fn index(&self, id: GroupId) -> &Group {
+        &self.blocks[id as usize / BLOCK][id as usize % BLOCK]
+    }
+}
+
+impl IndexMut<GroupId> for Groups {
+    #[inline]
+    fn index_mut(&mut self, id: GroupId) -> &mut Group {
+        &mut self.blocks[id as usize / BLOCK][id as usize % BLOCK]
+    }
+}
+
+/// The entries of all logs.
+pub(crate) struct Arena {
+    groups: Groups,
+    /// Places that can be used again, linked like a log.
+    unused: GroupId,
+    /// Entries in all logs.
+    held: u64,
+    /// Room for merging.
+    scratch: Vec<(u64, Entry)>,
+}
+
+impl Arena {
+    pub fn new() -> Arena {
+        let nothing = Group {
+            epoch: Epoch::NONE,
+            start: 0,
+            lockset: 0,
+            older: NONE,
+            sites: [AtSite::default(); SITES],
+            kind: AccessKind::Read,
+            used: 0,
+        };
+        let mut groups = Groups { blocks: Vec::new() };
+        groups.push(nothing);
+        Arena {
+            groups,
+            unused: NONE,
+            held: 0,
+            scratch: Vec::new(),
         }
     }
 
-    pub fn wants_merging(&self) -> bool {
-        self.entries.len() > MERGE_MIN.max(self.merge_above as usize)
+    /// How many entries all logs have.
+    pub fn held(&self) -> u64 {
+        self.held
     }
 
-    /// Merges entries that nothing can tell apart any more. Answers how many are gone.
-    pub fn merge(&mut self, live: &mut LiveCounts, order: &HappensBefore) -> usize {
-        let before = self.entries.len();
-        let mut class = |entry: &Entry| {
-            let thread = entry.epoch.thread();
-            let counts = live
-                .entry(thread)
-                .or_insert_with(|| order.live_counts(thread));
-            counts.partition_point(|&count| count <= entry.epoch.count())
+    /// The entries of a log, newest groups first.
+    pub fn entries(&self, log: Log) -> impl Iterator<Item = Entry> {
+        let group = |id: GroupId| (id != NONE).then(|| &self.groups[id]);
+        let groups = std::iter::successors(group(log.newest), move |newer| group(newer.older));
+        groups.flat_map(Group::entries)
+    }
+
+    /// Reads something of the newest group.
+    #[inline]
+    pub fn glance(&self, log: Log) -> u64 {
+        u64::from(self.groups[log.newest].lockset)
+    }
+
+    /// Adds an access, which follows all entries or may not.
+    #[inline]
+    pub fn add(&mut self, log: &mut Log, new: &Entry, follows_all: bool) {
+        // Where someone of another segment follows all entries, none can be of this segment.
+        let searched = match log.follower {
+            follower if follower == new.epoch => 1,
+            follower if follower.is_none() => RECENT,
+            _ => 0,
         };
-        let mut entries: Vec<(usize, Entry)> = self
-            .entries
-            .iter()
-            .map(|entry| (class(entry), *entry))
-            .collect();
-        entries.sort_by_key(|(class, entry)| {
-            (
-                entry.epoch.thread(),
-                *class,
-                entry.site,
-                entry.kind,
-                entry.start,
-                entry.lockset,
-                entry.first,
-            )
-        });
-        entries.dedup_by(|(class, next), (kept_class, kept)| {
-            let same = class == kept_class && next.same_but_time(kept);
-            if same {
-                kept.count += next.count;
-                kept.epoch = kept.epoch.max(next.epoch);
+        log.follower = if follows_all { new.epoch } else { Epoch::NONE };
+        if !self.count_up(log, new, searched) {
+            self.push(log, new);
+        }
+    }
+
+    /// Answers whether there is a group for the new entry among the newest.
+    #[inline]
+    fn count_up(&mut self, log: &mut Log, new: &Entry, searched: usize) -> bool {
+        let mut id = log.newest;
+        for _ in 0..searched {
+            if id == NONE {
+                return false;
             }
-            same
-        });
-        self.entries.clear();
-        self.entries.extend(entries.iter().map(|(_, entry)| entry));
-        // The newest at the end, where `add` looks.
-        self.entries
-            .sort_by_key(|entry| (entry.epoch.count(), entry.first));
-        let threads = entries
-            .chunk_by(|(_, a), (_, b)| a.epoch.thread() == b.epoch.thread())
-            .count();
-        let steps = threads * order.clocks() / STEPS_PER_ENTRY;
-        self.merge_above = u32::try_from(2 * self.entries.len() + steps).unwrap_or(u32::MAX);
-        before - self.entries.len()
+            let group = &mut self.groups[id];
+            if group.fits(new) {
+                let mut sites = group.sites[..usize::from(group.used)].iter_mut();
+                if let Some(at) = sites.find(|at| at.site == new.site && at.count < u32::MAX) {
+                    at.count += 1;
+                    return true;
+                }
+                if !group.is_full() {
+                    group.put(new);
+                    log.entries += 1;
+                    self.held += 1;
+                    return true;
+                }
+            }
+            id = group.older;
+        }
+        false
+    }
+
+    #[inline]
+    fn push(&mut self, log: &mut Log, new: &Entry) {
+        let group = Group::new(new, log.newest);
+        log.newest = if self.unused == NONE {
+            self.groups.push(group)
+        } else {
+            let id = self.unused;
+            self.unused = self.groups[id].older;
+            self.groups[id] = group;
+            id
+        };
+        log.entries += 1;
+        self.held += 1;
+    }
+
+    /// Empties a log.
+    pub fn clear(&mut self, log: &mut Log) {
+        let mut id = log.newest;
+        while id != NONE {
+            let older = self.groups[id].older;
+            self.groups[id].older = self.unused;
+            self.unused = id;
+            id = older;
+        }
+        self.held -= u64::from(log.entries);
+        *log = Log::default();
+    }
+
+    /// A log with the same entries.
+    pub fn copy(&mut self, log: Log) -> Log {
+        let entries: Vec<Entry> = self.entries(log).collect();
+        let mut copy = Log {
+            newest: NONE,
+            entries: 0,
+            ..log
+        };
+        self.refill(&mut copy, entries.iter().rev());
+        copy
     }
 
     /// Lets accesses that started before `at` start there. Answers whether there were any.
-    pub fn cut(&mut self, at: u64) -> bool {
+    pub fn cut(&mut self, log: Log, at: u64) -> bool {
         let mut any = false;
-        for entry in self.entries.iter_mut().filter(|entry| entry.start < at) {
-            entry.start = at;
-            any = true;
+        let mut id = log.newest;
+        while id != NONE {
+            let group = &mut self.groups[id];
+            any |= group.start < at;
+            group.start = group.start.max(at);
+            id = group.older;
         }
         any
+    }
+
+    /// Merges entries that nothing can tell apart any more.
+    pub fn merge(&mut self, log: &mut Log, live: &mut LiveCounts, order: &HappensBefore) {
+        if self.has_nothing_to_merge(*log, live, order) {
+            log.merge_above = log.entries.saturating_mul(2);
+            return;
+        }
+        let mut entries = std::mem::take(&mut self.scratch);
+        entries.clear();
+        entries.extend(
+            self.entries(*log)
+                .map(|entry| (live.class(entry.epoch, order), entry)),
+        );
+        merge_classes(&mut entries);
+        let follower = log.follower;
+        self.clear(log);
+        self.refill(log, entries.iter().map(|(_, entry)| entry));
+        log.follower = follower;
+        log.merge_above = log.entries.saturating_mul(2);
+        self.scratch = entries;
+    }
+
+    /// True only if all groups are of one thread and each is of another class: the most frequent case.
+    fn has_nothing_to_merge(&self, log: Log, live: &mut LiveCounts, order: &HappensBefore) -> bool {
+        let mut last: Option<(ThreadId, u64)> = None;
+        let mut id = log.newest;
+        while id != NONE {
+            let group = &self.groups[id];
+            let class = live.class(group.epoch, order);
+            let newer = last.replace((group.epoch.thread(), class));
+            let apart = |newer: (ThreadId, u64)| newer.0 == group.epoch.thread() && newer.1 > class;
+            if !newer.is_none_or(apart) {
+                return false;
+            }
+            id = group.older;
+        }
+        true
+    }
+
+    fn refill<'a>(&mut self, log: &mut Log, entries: impl Iterator<Item = &'a Entry>) {
+        for entry in entries {
+            let newest = &mut self.groups[log.newest];
+            if log.newest != NONE && newest.fits(entry) && !newest.is_full() {
+                newest.put(entry);
+                log.entries += 1;
+                self.held += 1;
+            } else {
+                self.push(log, entry);
+            }
+        }
+    }
+}
+
+/// Makes one of each set of entries that differ in time only and are of one class, and brings those together that
+/// fit one group; the newest last.
+fn merge_classes(entries: &mut Vec<(u64, Entry)>) {
+    let group = |class: u64, entry: &Entry| {
+        (
+            class,
+            entry.epoch.thread(),
+            entry.kind,
+            entry.start,
+            entry.lockset,
+        )
+    };
+    entries.sort_unstable_by_key(|(class, entry)| (group(*class, entry), entry.site, entry.first));
+    entries.dedup_by(|(class, next), (kept_class, kept)| {
+        let same = group(*class, next) == group(*kept_class, kept) && next.site == kept.site;
+        let sum = kept.count.checked_add(next.count);
+        match sum {
+            Some(sum) if same => kept.count = sum,
+            _ => return false,
+        }
+        true
+    });
+    let groups =
+        entries.chunk_by_mut(|(a, first), (b, second)| group(*a, first) == group(*b, second));
+    for group in groups {
+        // Any epoch of the class stands for all.
+        let epoch = group[0].1.epoch;
+        group.iter_mut().for_each(|(_, entry)| entry.epoch = epoch);
     }
 }

@@ -29,6 +29,7 @@ mod hb;
 mod history;
 mod hybrid;
 mod limited;
+mod live;
 mod local;
 mod locksets;
 mod machine;

@@ -12,7 +12,7 @@ use verdict_events::{Addr, SiteId};
 
 use crate::findings::HistorySize;
 use crate::machine::{Judge, Machine, Touch, side};
-use crate::shadow::{Finding, Shadow, Unit};
+use crate::shadow::{Duplicate, Finding, Shadow, Unit};
 use crate::{AccessKind, Algorithm, Detector, PairBy, RaceSet, Side};
 
 /// One access by a segment: a member `S_k` of the sequence of segments that access a location.
@@ -70,6 +70,12 @@ struct State<K> {
     kept_most: u32,
 }
 
+impl<K: Keep> Duplicate<State<K>> for Limited<K> {
+    fn duplicate(&mut self, state: &State<K>) -> State<K> {
+        state.clone()
+    }
+}
+
 impl<K: Keep> Judge for Limited<K> {
     type State = State<K>;
 
@@ -79,7 +85,7 @@ impl<K: Keep> Judge for Limited<K> {
         self.reported.clear();
     }
 
-    fn touch(&mut self, touch: &Touch, unit: &mut Unit<State<K>>, order: &HappensBefore) {
+    fn touch(&mut self, touch: &Touch, unit: Unit<State<K>>, order: &HappensBefore) {
         let Limited {
             races, reported, ..
         } = self;
@@ -101,22 +107,22 @@ impl<K: Keep> Judge for Limited<K> {
             worst = Finding::Race;
             if !reported.contains(&earlier.position) {
                 reported.push(earlier.position);
-                races.add(earlier.side(), touch.side(), Addr(unit.start), 1);
+                races.add(earlier.side(), touch.side(), Addr(unit.extent.start), 1);
             }
         };
         unit.state.keep.access(now, parallel, seen);
         unit.state.kept_most = unit.state.kept_most.max(unit.state.keep.kept());
-        unit.note_finding(worst);
+        unit.extent.note_finding(worst);
     }
 
-    fn forget(&mut self, unit: &mut Unit<State<K>>) {
-        unit.state.keep = K::default();
+    fn forget(&mut self, state: &mut State<K>) {
+        state.keep = K::default();
     }
 
     fn records(&self, shadow: &Shadow<State<K>>) -> u64 {
         shadow
-            .units()
-            .map(|unit| u64::from(unit.state.keep.kept()))
+            .states()
+            .map(|state| u64::from(state.keep.kept()))
             .sum()
     }
 
@@ -124,8 +130,8 @@ impl<K: Keep> Judge for Limited<K> {
         std::mem::take(&mut self.races)
     }
 
-    fn history(&self, shadow: &mut Shadow<State<K>>) -> Option<HistorySize> {
-        let kept = || shadow.units().map(|unit| u64::from(unit.state.kept_most));
+    fn history(&self, shadow: &Shadow<State<K>>) -> Option<HistorySize> {
+        let kept = || shadow.states().map(|state| u64::from(state.kept_most));
         Some(HistorySize {
             segments_max: kept().max().unwrap_or(0),
             segments_total: kept().sum(),

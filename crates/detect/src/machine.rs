@@ -1,12 +1,14 @@
 //! What all detectors do alike: follow happens-before, find the units an access covers, and hand both to the
 //! rule that tells them apart.
 
+use std::hint::black_box;
+
 use verdict_clocks::{Epoch, HappensBefore, Rules};
 use verdict_events::{Access, Addr, Event, EventKind, Position, SiteId};
 
 use crate::findings::{Answer, Findings, HistorySize, TraceSize};
-use crate::pages::NO_UNIT;
-use crate::shadow::{Finding, Shadow, Unit};
+use crate::pages::{NO_UNIT, UnitId};
+use crate::shadow::{Duplicate, Finding, Shadow, Unit};
 use crate::{AccessKind, Algorithm, Detector, RaceSet, Side};
 
 /// One access on its way through the units it covers.
@@ -37,26 +39,37 @@ pub(crate) fn side(epoch: Epoch, site: SiteId, kind: AccessKind, position: u32) 
 }
 
 /// The part in which detectors differ.
-pub(crate) trait Judge {
+pub(crate) trait Judge: Duplicate<Self::State> {
     /// What is remembered of a location.
-    type State: Clone + Default;
+    type State: Default;
 
     const RULES: Rules;
+
+    /// Whether an access like this has been judged already and another one changes nothing.
+    #[inline]
+    fn is_repeated(&self, _touch: &Touch, _state: &Self::State) -> bool {
+        false
+    }
+
+    /// Reads something of what `touch` will need, and answers with anything that depends on it. Done for several
+    /// accesses ahead, so that the processor waits for memory once and not for each.
+    #[inline]
+    fn glance(&self, _state: &Self::State) -> u64 {
+        0
+    }
 
     /// An access begins; `touch` follows for each unit it covers.
     fn begin_access(&mut self) {}
 
     /// An access covers `unit`. `order` is what its thread knows at that moment.
-    fn touch(&mut self, touch: &Touch, unit: &mut Unit<Self::State>, order: &HappensBefore);
+    fn touch(&mut self, touch: &Touch, unit: Unit<Self::State>, order: &HappensBefore);
 
-    /// The memory of `unit` becomes a fresh object.
-    fn forget(&mut self, unit: &mut Unit<Self::State>) {
-        unit.state = Self::State::default();
-    }
+    /// The memory of a unit becomes a fresh object.
+    fn forget(&mut self, state: &mut Self::State);
 
     /// The bytes just before `at` became a fresh object: accesses remembered in the unit at `at` now start
     /// there. Answers whether there were any.
-    fn cut(&mut self, _unit: &mut Unit<Self::State>, _at: u64) -> bool {
+    fn cut(&mut self, _state: &mut Self::State, _at: u64) -> bool {
         false
     }
 
@@ -72,10 +85,13 @@ pub(crate) trait Judge {
     fn take_races(&mut self) -> RaceSet;
 
     /// For detectors with limited history.
-    fn history(&self, _shadow: &mut Shadow<Self::State>) -> Option<HistorySize> {
+    fn history(&self, _shadow: &Shadow<Self::State>) -> Option<HistorySize> {
         None
     }
 }
+
+/// How many events ahead units are looked up. As many misses as a processor can wait for at once.
+const AHEAD: usize = 16;
 
 pub(crate) struct Machine<J: Judge> {
     algorithm: Algorithm,
@@ -96,10 +112,39 @@ impl<J: Judge> Machine<J> {
         }
     }
 
-    fn event(&mut self, event: &Event) {
+    /// Where the plain accesses among these events go, as long as no unit is split.
+    #[inline]
+    fn look_ahead(&self, events: &[Event]) -> [UnitId; AHEAD] {
+        let mut ids = [NO_UNIT; AHEAD];
+        for (event, id) in events.iter().zip(&mut ids) {
+            if let EventKind::Read(access) | EventKind::Write(access) = event.kind {
+                *id = self
+                    .shadow
+                    .exact(access.addr.0, access.size)
+                    .unwrap_or(NO_UNIT);
+            }
+        }
+        let seen = ids
+            .iter()
+            .map(|&id| self.judge.glance(self.shadow.state(id)));
+        black_box(seen.fold(0, |all, one| all ^ one));
+        ids
+    }
+
+    #[inline(always)]
+    fn event(&mut self, event: &Event, unit: UnitId) {
+        let (access, kind) = match event.kind {
+            EventKind::Read(access) => (access, AccessKind::Read),
+            EventKind::Write(access) => (access, AccessKind::Write),
+            _ => return self.other(event),
+        };
+        self.plain(event, access, kind, unit);
+    }
+
+    /// Any event but plain reads and writes, which are by far the most.
+    #[inline(never)]
+    fn other(&mut self, event: &Event) {
         match event.kind {
-            EventKind::Read(access) => self.plain(event, access, AccessKind::Read),
-            EventKind::Write(access) => self.plain(event, access, AccessKind::Write),
             EventKind::AtomicLoad(access, _) => self.atomic(event, access, AccessKind::AtomicRead),
             EventKind::AtomicStore(access, _) | EventKind::AtomicRmw(access, _) => {
                 self.atomic(event, access, AccessKind::AtomicWrite);
@@ -121,11 +166,17 @@ impl<J: Judge> Machine<J> {
         }
     }
 
-    #[inline]
-    fn plain(&mut self, event: &Event, access: Access, kind: AccessKind) {
+    /// `unit` is the one it covers exactly, or none if that is not known.
+    #[inline(always)]
+    fn plain(&mut self, event: &Event, access: Access, kind: AccessKind, unit: UnitId) {
         let epoch = self.order.note_access(event.thread);
         let touch = self.touch(event, epoch, kind, access.addr);
-        self.access(&touch, access.size);
+        if unit == NO_UNIT {
+            self.access(&touch, access.size);
+        } else {
+            debug_assert_eq!(self.shadow.exact(touch.start, access.size), Some(unit));
+            self.access_exactly(&touch, unit);
+        }
     }
 
     fn atomic(&mut self, event: &Event, access: Access, kind: AccessKind) {
@@ -148,23 +199,31 @@ impl<J: Judge> Machine<J> {
 
     #[inline]
     fn access(&mut self, touch: &Touch, size: u32) {
-        match self.shadow.exact(touch.start, u64::from(size)) {
-            Some(unit) => {
-                self.judge.begin_access();
-                self.judge.touch(touch, unit, &self.order);
-            }
-            None => {
-                let touched = self.access_pieces(touch, end(Addr(touch.start), u64::from(size)));
-                if touched {
-                    self.shadow.note_location(touch.start, size);
-                }
-            }
+        match self.shadow.exact(touch.start, size) {
+            Some(id) => self.access_exactly(touch, id),
+            None => self.access_new_shape(touch, size),
+        }
+    }
+
+    #[inline]
+    fn access_exactly(&mut self, touch: &Touch, unit: UnitId) {
+        if !self.judge.is_repeated(touch, self.shadow.state(unit)) {
+            self.judge.begin_access();
+            self.judge.touch(touch, self.shadow.unit(unit), &self.order);
+        }
+    }
+
+    #[inline(never)]
+    fn access_new_shape(&mut self, touch: &Touch, size: u32) {
+        let end = end(Addr(touch.start), u64::from(size));
+        if self.access_pieces(touch, end) {
+            self.shadow.note_location(touch.start, size);
         }
     }
 
     /// Answers whether there was anything to touch.
     fn access_pieces(&mut self, touch: &Touch, end: u64) -> bool {
-        let pieces = self.shadow.pieces(touch.start, end);
+        let pieces = self.shadow.pieces(touch.start, end, &mut self.judge);
         self.judge.begin_access();
         for &id in &pieces {
             self.judge.touch(touch, self.shadow.unit(id), &self.order);
@@ -174,16 +233,16 @@ impl<J: Judge> Machine<J> {
 
     fn allocate(&mut self, addr: Addr, size: u64) {
         let end = end(addr, size);
-        for id in self.shadow.existing(addr.0, end) {
-            self.judge.forget(self.shadow.unit(id));
+        for id in self.shadow.existing(addr.0, end, &mut self.judge) {
+            self.judge.forget(self.shadow.state_mut(id));
         }
         let mut at = end;
         while at > addr.0 {
             let id = self.shadow.unit_id_at(at);
-            if id == NO_UNIT || !self.judge.cut(self.shadow.unit(id), end) {
+            if id == NO_UNIT || !self.judge.cut(self.shadow.state_mut(id), end) {
                 break;
             }
-            at = self.shadow.unit(id).start + self.shadow.unit(id).len;
+            at = self.shadow.unit(id).extent.end();
         }
     }
 }
@@ -195,12 +254,13 @@ fn end(addr: Addr, size: u64) -> u64 {
 
 impl<J: Judge> Detector for Machine<J> {
     fn events(&mut self, batch: &[Event]) {
-        for event in batch {
-            self.event(event);
-            self.events = self
-                .events
-                .checked_add(1)
-                .expect("`detect` refuses longer traces");
+        for events in batch.chunks(AHEAD) {
+            let splits = self.shadow.splits();
+            for (event, unit) in events.iter().zip(self.look_ahead(events)) {
+                let still_valid = self.shadow.splits() == splits;
+                self.event(event, if still_valid { unit } else { NO_UNIT });
+                self.events += 1;
+            }
         }
         self.judge.tidy(&mut self.shadow, &self.order);
     }
@@ -217,7 +277,7 @@ impl<J: Judge> Detector for Machine<J> {
             locations: accessed.len() as u64,
             segments: self.order.segments(),
         };
-        let history = self.judge.history(&mut self.shadow);
+        let history = self.judge.history(&self.shadow);
         let answers = accessed
             .into_iter()
             .map(|(addr, finding)| (addr, answer(finding)));

@@ -33,7 +33,59 @@ pub(crate) struct Pages {
 struct Page {
     /// log2 of the granule.
     shift: u32,
-    slots: Box<[UnitId]>,
+    slots: Box<[Slot]>,
+}
+
+/// The unit of a granule and, at its first granule, its shape if that is known: log2 of its size + 1 in the
+/// upper bits. An access of that size then covers it exactly, without a look at the unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Slot(u32);
+
+const SHAPE_SHIFT: u32 = 29;
+/// Shapes up to 2^6 bytes fit.
+const SHAPE_MAX: u32 = 7;
+/// Units are numbered below this: their states alone would take more memory than there is.
+pub(crate) const UNITS_MAX: usize = 1 << SHAPE_SHIFT;
+
+impl Slot {
+    const EMPTY: Slot = Slot(NO_UNIT);
+
+    fn new(unit: UnitId) -> Slot {
+        debug_assert!(
+            (unit as usize) < UNITS_MAX,
+            "the upper bits are the shape's"
+        );
+        Slot(unit)
+    }
+
+    #[inline(always)]
+    fn unit(self) -> UnitId {
+        self.0 & (UNITS_MAX as u32 - 1)
+    }
+
+    /// The size of the unit, or 0 if it is not known.
+    #[inline(always)]
+    fn size(self) -> u32 {
+        (1 << (self.0 >> SHAPE_SHIFT)) >> 1
+    }
+
+    fn with_size(self, size: u64) -> Slot {
+        let shape = if size.is_power_of_two() {
+            size.trailing_zeros() + 1
+        } else {
+            0
+        };
+        let shape = if shape <= SHAPE_MAX { shape } else { 0 };
+        Slot(self.unit() | shape << SHAPE_SHIFT)
+    }
+}
+
+/// What lies at an address.
+pub(crate) enum Found {
+    /// The unit that an access of the size asked for covers exactly.
+    Exactly(UnitId),
+    /// Some unit, or none.
+    Perhaps(UnitId),
 }
 
 impl Pages {
@@ -41,12 +93,37 @@ impl Pages {
     #[inline]
     pub fn unit_at(&self, addr: u64) -> UnitId {
         match self.page(addr >> PAGE_BITS) {
-            Some(page) => page.slots[((addr % PAGE_BYTES) >> page.shift) as usize],
+            Some(page) => page.slots[((addr % PAGE_BYTES) >> page.shift) as usize].unit(),
             None => NO_UNIT,
         }
     }
 
-    /// Lets `unit` cover `start..end`.
+    /// The unit that an access of `size` bytes at `addr` meets first.
+    #[inline(always)]
+    pub fn find(&self, addr: u64, size: u32) -> Found {
+        let Some(page) = self.page(addr >> PAGE_BITS) else {
+            return Found::Perhaps(NO_UNIT);
+        };
+        let granule = ((addr % PAGE_BYTES) >> page.shift) as usize;
+        let slot = page.slots[granule];
+        let aligned = addr & ((1 << page.shift) - 1) == 0;
+        if slot.size() == size && aligned {
+            Found::Exactly(slot.unit())
+        } else {
+            Found::Perhaps(slot.unit())
+        }
+    }
+
+    /// Notes that the unit at `start` has `size` bytes and is accessed as a whole, or (0) that this is not known.
+    pub fn note_shape(&mut self, start: u64, size: u64) {
+        if let Some(index) = self.page_index(start >> PAGE_BITS) {
+            let page = &mut self.pages[index];
+            let slot = &mut page.slots[((start % PAGE_BYTES) >> page.shift) as usize];
+            *slot = slot.with_size(size);
+        }
+    }
+
+    /// Lets `unit` cover `start..end`. Its shape is not known.
     pub fn cover(&mut self, start: u64, end: u64, unit: UnitId) {
         let mut from = start;
         while from < end {
@@ -54,7 +131,8 @@ impl Pages {
             let to = end.min((number + 1).saturating_mul(PAGE_BYTES));
             let (first, last) = (from % PAGE_BYTES, (to - 1) % PAGE_BYTES + 1);
             let page = self.page_for(number, first, last);
-            page.slots[(first >> page.shift) as usize..(last >> page.shift) as usize].fill(unit);
+            let granules = (first >> page.shift) as usize..(last >> page.shift) as usize;
+            page.slots[granules].fill(Slot::new(unit));
             from = to;
         }
     }
@@ -70,7 +148,11 @@ impl Pages {
             let page = self.page(number).expect("numbers lists existing pages");
             let from = start.max(base) - base;
             let skip = (from >> page.shift) as usize;
-            let found = page.slots[skip..].iter().position(|&slot| slot != NO_UNIT);
+            let to = (end - base).min(PAGE_BYTES);
+            let stop = to.div_ceil(1 << page.shift) as usize;
+            let found = page.slots[skip..stop]
+                .iter()
+                .position(|&slot| slot != Slot::EMPTY);
             if let Some(found) = found {
                 let at = base + (((skip + found) as u64) << page.shift);
                 return at.max(start).min(end);
@@ -79,14 +161,18 @@ impl Pages {
         end
     }
 
-    #[inline]
+    #[inline(always)]
     fn page(&self, number: u64) -> Option<&Page> {
         let index = match self.low.get(number as usize) {
             Some(&index) => index,
-            None if number < LOW_PAGES => 0,
-            None => self.high.get(&number).copied().unwrap_or(0),
+            None => self.high_index(number),
         };
         self.pages.get((index as usize).wrapping_sub(1))
+    }
+
+    #[inline(never)]
+    fn high_index(&self, number: u64) -> u32 {
+        self.high.get(&number).copied().unwrap_or(0)
     }
 
     /// The page, with granules fine enough for a bound at `first` and at `last`.
@@ -113,8 +199,11 @@ impl Pages {
     }
 
     fn add_page(&mut self, number: u64, shift: u32) -> usize {
-        let slots = vec![NO_UNIT; (PAGE_BYTES >> shift) as usize].into_boxed_slice();
-        self.pages.push(Page { shift, slots });
+        let granules = (PAGE_BYTES >> shift) as usize;
+        self.pages.push(Page {
+            shift,
+            slots: vec![Slot::EMPTY; granules].into_boxed_slice(),
+        });
         self.numbers.insert(number);
         let index = self.pages.len() as u32;
         if number < LOW_PAGES {
@@ -131,11 +220,12 @@ impl Pages {
 impl Page {
     fn refine(&mut self, shift: u32) {
         let times = 1usize << (self.shift - shift);
-        self.slots = self
-            .slots
-            .iter()
-            .flat_map(|&slot| std::iter::repeat_n(slot, times))
-            .collect();
+        // Only where a unit starts can its shape be known.
+        let repeated = |slot: &Slot| {
+            let rest = std::iter::repeat_n(slot.with_size(0), times - 1);
+            std::iter::once(*slot).chain(rest)
+        };
+        self.slots = self.slots.iter().flat_map(repeated).collect();
         self.shift = shift;
     }
 }

@@ -12,14 +12,13 @@ use std::collections::BTreeMap;
 
 use verdict_events::Addr;
 
-use crate::pages::{NO_UNIT, PAGE_BYTES, Pages, UnitId};
+use crate::pages::{Found, NO_UNIT, PAGE_BYTES, Pages, UNITS_MAX, UnitId};
 
 /// Units longer than this are not worth a slot per granule.
 const SMALL_MAX: u64 = PAGE_BYTES;
 
 /// What a detector found out about a byte so far. Survives the reuse of memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-#[repr(u8)]
 pub(crate) enum Finding {
     #[default]
     Nothing,
@@ -28,20 +27,24 @@ pub(crate) enum Finding {
     Race,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct Unit<S> {
+/// Where a unit lies, and what is known of it. Apart from the state, since nearly no access needs it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
     pub start: u64,
     pub len: u64,
     /// The size of the largest access that starts at `start`; 0 if none does. Units with one are the locations
     /// that reports speak of.
     widest: u32,
-    pub finding: Finding,
-    pub state: S,
+    finding: Finding,
 }
 
-impl<S> Unit<S> {
-    fn end(&self) -> u64 {
+impl Extent {
+    pub fn end(&self) -> u64 {
         self.start + self.len
+    }
+
+    pub fn contains(&self, addr: u64) -> bool {
+        addr >= self.start && addr - self.start < self.len
     }
 
     pub fn note_finding(&mut self, finding: Finding) {
@@ -49,95 +52,145 @@ impl<S> Unit<S> {
     }
 }
 
+/// A unit, to look at and change.
+pub(crate) struct Unit<'a, S> {
+    pub extent: &'a mut Extent,
+    pub state: &'a mut S,
+}
+
+/// Copies the state of a unit that is split.
+pub(crate) trait Duplicate<S> {
+    fn duplicate(&mut self, state: &S) -> S;
+}
+
 #[derive(Debug)]
 pub(crate) struct Shadow<S> {
-    /// Unit 0 stands for "no unit".
-    units: Vec<Unit<S>>,
+    /// By unit. Unit 0 stands for "no unit".
+    extents: Vec<Extent>,
+    states: Vec<S>,
+    splits: u64,
     small: Pages,
     /// By first byte.
     large: BTreeMap<u64, UnitId>,
 }
 
-impl<S: Clone + Default> Shadow<S> {
+impl<S: Default> Shadow<S> {
     pub fn new() -> Shadow<S> {
-        let nothing = Unit {
+        let nothing = Extent {
             start: u64::MAX,
             len: 0,
             widest: 0,
             finding: Finding::Nothing,
-            state: S::default(),
         };
         Shadow {
-            units: vec![nothing],
+            extents: vec![nothing],
+            states: vec![S::default()],
+            splits: 0,
             small: Pages::default(),
             large: BTreeMap::new(),
         }
     }
 
-    /// The unit that an access of `len` bytes at `start` covers exactly, if there is one and accesses of this
+    /// The unit that an access of `size` bytes at `start` covers exactly, if there is one and accesses of this
     /// shape are known.
     #[inline]
-    pub fn exact(&mut self, start: u64, len: u64) -> Option<&mut Unit<S>> {
-        let unit = &mut self.units[self.small.unit_at(start) as usize];
-        (unit.start == start && unit.len == len && u64::from(unit.widest) >= len).then_some(unit)
+    pub fn exact(&self, start: u64, size: u32) -> Option<UnitId> {
+        match self.small.find(start, size) {
+            Found::Exactly(id) => Some(id),
+            Found::Perhaps(id) => {
+                let extent = &self.extents[id as usize];
+                let exact = extent.start == start
+                    && extent.len == u64::from(size)
+                    && extent.widest >= size
+                    && size > 0;
+                exact.then_some(id)
+            }
+        }
     }
 
-    pub fn unit(&mut self, id: UnitId) -> &mut Unit<S> {
-        &mut self.units[id as usize]
+    #[inline]
+    pub fn state(&self, id: UnitId) -> &S {
+        &self.states[id as usize]
     }
 
-    /// Units in no particular order.
-    pub fn units(&self) -> impl Iterator<Item = &Unit<S>> {
-        self.units[1..].iter()
+    pub fn state_mut(&mut self, id: UnitId) -> &mut S {
+        &mut self.states[id as usize]
     }
 
-    /// Units in no particular order.
-    pub fn units_mut(&mut self) -> impl Iterator<Item = &mut Unit<S>> {
-        self.units[1..].iter_mut()
+    /// How many units have been split. While it does not change, neither does what an access covers exactly.
+    #[inline]
+    pub fn splits(&self) -> u64 {
+        self.splits
+    }
+
+    #[inline]
+    pub fn unit(&mut self, id: UnitId) -> Unit<'_, S> {
+        Unit {
+            extent: &mut self.extents[id as usize],
+            state: &mut self.states[id as usize],
+        }
+    }
+
+    /// How many units there are.
+    pub fn units(&self) -> u64 {
+        self.states.len() as u64 - 1
+    }
+
+    /// The states of all units, in no particular order.
+    pub fn states(&self) -> impl Iterator<Item = &S> {
+        self.states[1..].iter()
+    }
+
+    /// The states of all units, in no particular order.
+    pub fn states_mut(&mut self) -> impl Iterator<Item = &mut S> {
+        self.states[1..].iter_mut()
     }
 
     /// Notes that an access of `size` bytes starts at `start`, where a unit must start.
     pub fn note_location(&mut self, start: u64, size: u32) {
         let id = self.unit_id_at(start);
         assert_ne!(id, NO_UNIT, "an accessed byte has a unit");
-        let unit = self.unit(id);
-        unit.widest = unit.widest.max(size);
+        let extent = &mut self.extents[id as usize];
+        extent.widest = extent.widest.max(size);
+        if extent.len == u64::from(size) {
+            self.small.note_shape(start, extent.len);
+        }
     }
 
     /// Cuts `start..end` into units, making those that are missing, and answers with them in order.
-    pub fn pieces(&mut self, start: u64, end: u64) -> Vec<UnitId> {
+    pub fn pieces(&mut self, start: u64, end: u64, copy: &mut impl Duplicate<S>) -> Vec<UnitId> {
         let mut pieces = Vec::new();
         let mut at = start;
         while at < end {
             let id = self.small.unit_at(at);
             if id == NO_UNIT {
                 let gap_end = self.small.next_covered(at, end);
-                self.fill_gap(at, gap_end, &mut pieces);
+                self.fill_gap(at, gap_end, copy, &mut pieces);
                 at = gap_end;
             } else {
-                let id = self.cut_small(id, at, end);
+                let id = self.cut_small(id, at, end, copy);
                 pieces.push(id);
-                at = self.units[id as usize].end();
+                at = self.extents[id as usize].end();
             }
         }
         pieces
     }
 
     /// The units in `start..end` that exist, cut at its bounds. Makes none.
-    pub fn existing(&mut self, start: u64, end: u64) -> Vec<UnitId> {
+    pub fn existing(&mut self, start: u64, end: u64, copy: &mut impl Duplicate<S>) -> Vec<UnitId> {
         let mut pieces = Vec::new();
         let mut at = start;
         while at < end {
             let id = self.small.unit_at(at);
             if id == NO_UNIT {
                 let gap_end = self.small.next_covered(at, end);
-                self.cut_large(at, gap_end);
+                self.cut_large(at, gap_end, copy);
                 pieces.extend(self.large.range(at..gap_end).map(|(_, &id)| id));
                 at = gap_end;
             } else {
-                let id = self.cut_small(id, at, end);
+                let id = self.cut_small(id, at, end, copy);
                 pieces.push(id);
-                at = self.units[id as usize].end();
+                at = self.extents[id as usize].end();
             }
         }
         pieces
@@ -152,86 +205,107 @@ impl<S: Clone + Default> Shadow<S> {
     }
 
     /// Every location that was accessed, ascending, with the worst finding among its bytes.
-    pub fn locations(&mut self) -> Vec<(Addr, Finding)> {
-        let accessed = self.units.iter().filter(|unit| unit.widest > 0);
-        let mut ranges: Vec<(u64, u64)> = accessed
-            .map(|unit| {
-                (
-                    unit.start,
-                    unit.start.saturating_add(u64::from(unit.widest)),
-                )
-            })
-            .collect();
-        ranges.sort_unstable();
-        let worst = |shadow: &Shadow<S>, (start, end)| {
-            let mut at = start;
-            let mut worst = Finding::Nothing;
-            while at < end {
-                let unit = &shadow.units[shadow.unit_id_at(at) as usize];
-                worst = worst.max(unit.finding);
-                at = unit.end();
-            }
-            (Addr(start), worst)
+    pub fn locations(&self) -> Vec<(Addr, Finding)> {
+        let accessed = self.extents.iter().filter(|extent| extent.widest > 0);
+        let bytes = |extent: &Extent| {
+            let end = extent.start.saturating_add(u64::from(extent.widest));
+            (extent.start, end)
         };
-        ranges.into_iter().map(|range| worst(self, range)).collect()
+        let mut ranges: Vec<(u64, u64)> = accessed.map(bytes).collect();
+        ranges.sort_unstable();
+        let worst = |(start, end)| (Addr(start), self.worst_finding(start, end));
+        ranges.into_iter().map(worst).collect()
+    }
+
+    fn worst_finding(&self, start: u64, end: u64) -> Finding {
+        let mut worst = Finding::Nothing;
+        let mut at = start;
+        while at < end {
+            let extent = &self.extents[self.unit_id_at(at) as usize];
+            worst = worst.max(extent.finding);
+            at = extent.end();
+        }
+        worst
     }
 
     /// Cuts a small unit so that one piece of it starts at `from` and ends at `to` or before.
-    fn cut_small(&mut self, id: UnitId, from: u64, to: u64) -> UnitId {
-        let id = if self.units[id as usize].start < from {
-            self.split_small(id, from).1
-        } else {
-            id
-        };
-        if self.units[id as usize].end() > to {
-            self.split_small(id, to).0
-        } else {
-            id
+    fn cut_small(
+        &mut self,
+        id: UnitId,
+        from: u64,
+        to: u64,
+        copy: &mut impl Duplicate<S>,
+    ) -> UnitId {
+        let mut id = id;
+        if self.extents[id as usize].start < from {
+            id = self.split_small(id, from, copy).1;
         }
+        if self.extents[id as usize].end() > to {
+            id = self.split_small(id, to, copy).0;
+        }
+        id
     }
 
     /// Splits a small unit at `at`. The smaller part gets the new id, so that cutting a large unit into many
     /// small ones writes each slot once.
-    fn split_small(&mut self, id: UnitId, at: u64) -> (UnitId, UnitId) {
-        let new = self.split(id, at);
-        let (left, right) = (&self.units[id as usize], &self.units[new as usize]);
+    fn split_small(
+        &mut self,
+        id: UnitId,
+        at: u64,
+        copy: &mut impl Duplicate<S>,
+    ) -> (UnitId, UnitId) {
+        let new = self.split(id, at, copy);
+        let (left, right) = (self.extents[id as usize], self.extents[new as usize]);
         if right.len <= left.len {
             self.small.cover(right.start, right.end(), new);
+            self.small.note_shape(left.start, 0);
             return (id, new);
         }
         self.small.cover(left.start, left.end(), new);
-        self.units.swap(id as usize, new as usize);
+        self.extents.swap(id as usize, new as usize);
+        self.states.swap(id as usize, new as usize);
         (new, id)
     }
 
     /// Splits a unit at `at`; the right part becomes a new unit that is not yet found by address.
-    fn split(&mut self, id: UnitId, at: u64) -> UnitId {
-        let unit = &mut self.units[id as usize];
-        let right = Unit {
+    fn split(&mut self, id: UnitId, at: u64, copy: &mut impl Duplicate<S>) -> UnitId {
+        let extent = &mut self.extents[id as usize];
+        let right = Extent {
             start: at,
-            len: unit.end() - at,
+            len: extent.end() - at,
             widest: 0,
-            finding: unit.finding,
-            state: unit.state.clone(),
+            finding: extent.finding,
         };
-        unit.len = at - unit.start;
-        self.add(right)
+        extent.len = at - extent.start;
+        self.splits += 1;
+        let state = copy.duplicate(&self.states[id as usize]);
+        self.add(right, state)
     }
 
-    fn add(&mut self, unit: Unit<S>) -> UnitId {
-        let id = UnitId::try_from(self.units.len())
-            .expect("fewer than 2^32 units: each is made by an event");
-        self.units.push(unit);
-        id
+    fn add(&mut self, extent: Extent, state: S) -> UnitId {
+        let id = self.extents.len();
+        assert!(id < UNITS_MAX, "memory holds fewer units");
+        self.extents.push(extent);
+        self.states.push(state);
+        id as UnitId
     }
 
     /// Units for `start..end`, where no small one is.
-    fn fill_gap(&mut self, start: u64, end: u64, pieces: &mut Vec<UnitId>) {
-        self.cut_large(start, end);
+    fn fill_gap(
+        &mut self,
+        start: u64,
+        end: u64,
+        copy: &mut impl Duplicate<S>,
+        pieces: &mut Vec<UnitId>,
+    ) {
+        self.cut_large(start, end, copy);
         let large: Vec<UnitId> = self.large.range(start..end).map(|(_, &id)| id).collect();
         let mut at = start;
         for id in large {
-            let (from, to) = (self.units[id as usize].start, self.units[id as usize].end());
+            let (from, to) = (
+                self.extents[id as usize].start,
+                self.extents[id as usize].end(),
+            );
             if at < from {
                 pieces.push(self.make(at, from));
             }
@@ -248,13 +322,13 @@ impl<S: Clone + Default> Shadow<S> {
     }
 
     fn make(&mut self, start: u64, end: u64) -> UnitId {
-        let id = self.add(Unit {
+        let extent = Extent {
             start,
             len: end - start,
             widest: 0,
             finding: Finding::Nothing,
-            state: S::default(),
-        });
+        };
+        let id = self.add(extent, S::default());
         if end - start <= SMALL_MAX {
             self.small.cover(start, end, id);
         } else {
@@ -264,12 +338,12 @@ impl<S: Clone + Default> Shadow<S> {
     }
 
     /// Splits large units so that none crosses `start` or `end`.
-    fn cut_large(&mut self, start: u64, end: u64) {
+    fn cut_large(&mut self, start: u64, end: u64, copy: &mut impl Duplicate<S>) {
         for at in [start, end] {
             if let Some(id) = self.large_at(at)
-                && self.units[id as usize].start < at
+                && self.extents[id as usize].start < at
             {
-                let right = self.split(id, at);
+                let right = self.split(id, at, copy);
                 self.large.insert(at, right);
             }
         }
@@ -277,13 +351,32 @@ impl<S: Clone + Default> Shadow<S> {
 
     fn large_at(&self, at: u64) -> Option<UnitId> {
         let (_, &id) = self.large.range(..=at).next_back()?;
-        (at < self.units[id as usize].end()).then_some(id)
+        (at < self.extents[id as usize].end()).then_some(id)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Cloned;
+
+    impl Duplicate<Vec<u32>> for Cloned {
+        fn duplicate(&mut self, state: &Vec<u32>) -> Vec<u32> {
+            state.clone()
+        }
+    }
+
+    fn touch(shadow: &mut Shadow<Vec<u32>>, start: u64, len: u64, access: u32) {
+        if let Some(id) = shadow.exact(start, len as u32) {
+            shadow.state_mut(id).push(access);
+            return;
+        }
+        for id in shadow.pieces(start, start + len, &mut Cloned) {
+            shadow.state_mut(id).push(access);
+        }
+        shadow.note_location(start, len as u32);
+    }
 
     /// The state is the list of accesses that touched the unit; a plain map of bytes says what it must be.
     #[test]
@@ -299,31 +392,35 @@ mod tests {
             let mut shadow: Shadow<Vec<u32>> = Shadow::new();
             let mut bytes: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
             let base = [0, 1 << 40, PAGE_BYTES - 7, (LOW - 1) * PAGE_BYTES][next(4) as usize];
+            let uniform = next(3) == 0;
             for access in 0..30 {
-                let len = [1, 2, 4, 8, 16, 3, 9000, 5000][next(8) as usize];
-                let start = base + next(if len > 100 { 20_000 } else { 40 });
+                let len =
+                    [1, 2, 4, 8, 16, 3, 9000, 5000][if uniform { 3 } else { next(8) as usize }];
+                let offset = next(if len > 100 { 20_000 } else { 40 });
+                let start = base
+                    + if uniform && next(20) > 0 {
+                        offset * 8
+                    } else {
+                        offset
+                    };
                 if next(8) == 0 {
-                    for id in shadow.existing(start, start + len) {
-                        shadow.unit(id).state.clear();
+                    for id in shadow.existing(start, start + len, &mut Cloned) {
+                        shadow.state_mut(id).clear();
                     }
                     bytes.retain(|&at, _| at < start || at >= start + len);
                     continue;
                 }
-                for id in shadow.pieces(start, start + len) {
-                    shadow.unit(id).state.push(access);
-                }
+                touch(&mut shadow, start, len, access);
                 for at in start..start + len {
                     bytes.entry(at).or_default().push(access);
                 }
-                for at in (base.saturating_sub(10)..base + 30_000)
-                    .step_by(3)
-                    .chain(base..base + 60)
-                {
+                let far = (base.saturating_sub(10)..base + 30_000).step_by(97);
+                for at in far.chain(base..base + 400) {
                     let id = shadow.unit_id_at(at);
                     let known = if id == NO_UNIT {
                         &[][..]
                     } else {
-                        &shadow.unit(id).state[..]
+                        &shadow.state(id)[..]
                     };
                     assert_eq!(
                         known,

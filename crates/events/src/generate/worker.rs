@@ -5,7 +5,7 @@ use super::random::Random;
 use super::{GenerateOptions, sync_id};
 use crate::{Event, EventKind, LockMode, SiteId, ThreadId};
 
-/// Once in this many shared accesses is made without holding a lock.
+/// Once in this many shared accesses is made without holding the lock that guards the location.
 const UNGUARDED_ONE_IN: u64 = 2000;
 
 pub(crate) struct Worker {
@@ -155,6 +155,9 @@ impl Worker {
     fn shared(&self, slot: u64, program: &Program, random: &mut Random) -> u64 {
         let locks = u64::from(program.options.locks);
         let per_lock = (program.shared / locks).max(1);
+        if random.one_in(UNGUARDED_ONE_IN) {
+            return random.below(program.shared);
+        }
         match self.held.last() {
             Some(&lock) => {
                 // A lock guards a few words that are used again and again, and a longer tail.
@@ -165,7 +168,6 @@ impl Worker {
                 };
                 (u64::from(lock) + locks * nth) % program.shared
             }
-            None if random.one_in(UNGUARDED_ONE_IN) => random.below(program.shared),
             None => self.own(slot),
         }
     }
