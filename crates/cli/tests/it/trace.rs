@@ -300,21 +300,21 @@ fn a_cut_trace_is_read_as_far_as_it_goes() {
         &["trace", "info", "cut.vtrace"],
         &expect![[r#"
             --- stdout
-            cut.vtrace: native, 159,446 bytes, 2.43 an event, 1 frames, without end
+            cut.vtrace: native, 159,487 bytes, 2.43 an event, 1 frames, without end
                       65,536  events
                            8  threads
-                       3,550  sites
+                       3,563  sites
                          196  locations
                           64  locks and other objects
 
-                      43,419  read
-                      19,843  write
-                       1,130  acquire
-                       1,130  release
+                      43,020  read
+                      20,147  write
+                       1,179  acquire
+                       1,176  release
                            7  fork
                            7  begin
             --- stderr
-            cut.vtrace: ends at byte 110648 without an end mark, after 65536 whole events: it is still being written or was cut
+            cut.vtrace: ends at byte 111116 without an end mark, after 65536 whole events: it is still being written or was cut
             --- exit 0
         "#]],
     );
@@ -323,7 +323,7 @@ fn a_cut_trace_is_read_as_far_as_it_goes() {
         &["trace", "convert", "cut.vtrace", "rest.vtrace"],
         &expect![[r#"
             --- stderr
-            error: cut.vtrace: ends at byte 110648 without an end mark, after 65536 whole events: it is still being written or was cut
+            error: cut.vtrace: ends at byte 111116 without an end mark, after 65536 whole events: it is still being written or was cut
             help: the whole events were written to rest.vtrace
             --- exit 2
         "#]],
@@ -333,17 +333,17 @@ fn a_cut_trace_is_read_as_far_as_it_goes() {
         &["trace", "info", "rest.vtrace"],
         &expect![[r#"
             --- stdout
-            rest.vtrace: native, 110,450 bytes, 1.69 an event, 1 frames
+            rest.vtrace: native, 111,107 bytes, 1.70 an event, 1 frames
                       65,536  events
                            8  threads
-                       3,550  sites
+                       3,563  sites
                          196  locations
                           64  locks and other objects
 
-                      43,419  read
-                      19,843  write
-                       1,130  acquire
-                       1,130  release
+                      43,020  read
+                      20,147  write
+                       1,179  acquire
+                       1,176  release
                            7  fork
                            7  begin
             --- exit 0
@@ -369,20 +369,20 @@ fn generated_traces_depend_on_the_options_alone() {
         folder.path(),
         &generate,
         &expect![[r#"
-        --- stdout
-        T0|fork(T1)|0
-        T1|begin|0
-        T1|acq(L26)|323
-        T1|r(V26)|323
-        T1|r(V55006)|324
-        T1|w(V154)|325
-        T1|r(V55003)|326
-        T1|w(V26)|327
-        T0|r(V10000)|0
-        T1|rel(L26)|0
-        T1|end|0
-        T0|join(T1)|0
-        --- exit 0
-    "#]],
+            --- stdout
+            T0|fork(T1)|0
+            T1|begin|0
+            T1|acq(L26)|323
+            T1|r(V26)|323
+            T1|r(V55006)|324
+            T1|w(V7706)|325
+            T1|r(V55003)|326
+            T1|w(V26)|327
+            T0|r(V10000)|0
+            T1|rel(L26)|0
+            T1|end|0
+            T0|join(T1)|0
+            --- exit 0
+        "#]],
     );
 }
