@@ -10,7 +10,7 @@ pub(crate) enum Use {
     Plain,
     /// Saves the x87 environment, which holds the host's address of the last x87 instruction.
     SavesEnvironment,
-    /// Changes the x87 state, and so that address.
+    /// Changes the x87 state, and with it that address.
     X87,
 }
 
@@ -147,8 +147,9 @@ pub(crate) fn use_of(code: Code) -> Use {
     use Mnemonic::*;
     match code.mnemonic() {
         Fnstenv | Fstenv | Fnsave | Fsave | Fxsave | Fxsave64 | Xsave | Xsave64 | Xsavec
-        | Xsavec64 | Xsaveopt | Xsaveopt64 | Fldenv | Frstor | Fxrstor | Fxrstor64 | Xrstor
-        | Xrstor64 => Use::SavesEnvironment,
+        | Xsavec64 | Xsaveopt | Xsaveopt64 => Use::SavesEnvironment,
+        // Some CPUs lose a loaded address when the kernel switches to another process.
+        Fldenv | Frstor | Fxrstor | Fxrstor64 | Xrstor | Xrstor64 => Use::X87,
         _ if code.op_code().fpu_or_x87() => Use::X87,
         _ => Use::Plain,
     }

@@ -177,7 +177,7 @@ impl Stepper {
             };
             for element in 0..elements {
                 let address = virtual_address(memory, element, state);
-                let size = memory.memory_size().size() as u64;
+                let size = access_size(memory, instruction);
                 // State-saving areas have no size of their own; strings go both ways.
                 let reach = (size.max(4096)) * repeat.unwrap_or(0).max(1);
                 let bits = bit_offset(instruction, state);
@@ -224,6 +224,18 @@ fn saves_state(instruction: &Instruction) -> bool {
 fn all_components_present(state: &State) -> bool {
     const LEGACY_AND_AVX: u8 = 0b111;
     state.vectors[512] & LEGACY_AND_AVX == LEGACY_AND_AVX
+}
+
+/// Bytes of an access; a string instruction is named for them.
+fn access_size(memory: &UsedMemory, instruction: &Instruction) -> u64 {
+    use Mnemonic::*;
+    match instruction.mnemonic() {
+        _ if !instruction.is_string_instruction() => memory.memory_size().size() as u64,
+        Movsb | Cmpsb | Stosb | Lodsb | Scasb | Insb | Outsb => 1,
+        Movsw | Cmpsw | Stosw | Lodsw | Scasw | Insw | Outsw => 2,
+        Movsd | Cmpsd | Stosd | Lodsd | Scasd | Insd | Outsd => 4,
+        _ => 8,
+    }
 }
 
 /// True for string instructions under a REP prefix.

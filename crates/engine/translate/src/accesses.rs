@@ -49,7 +49,7 @@ pub struct LoggedAccess {
     pub kind: AccessKind,
     /// LOCK prefix, or XCHG with memory.
     pub locked: bool,
-    /// For repeated string instructions, the word that holds the count.
+    /// For repeated string instructions, the word that holds how often `size` bytes are accessed.
     pub repeat: Option<u16>,
 }
 
@@ -142,7 +142,7 @@ impl AccessLog {
                 instruction: number,
                 base,
                 displacement,
-                size: operand.memory_size().size() as u32,
+                size: size_of(operand, instruction),
                 kind: kind_of(operand.access()),
                 locked: instruction.has_lock_prefix()
                     || instruction.mnemonic() == iced_x86::Mnemonic::Xchg,
@@ -251,6 +251,16 @@ fn is_logged(memory: &UsedMemory, instruction: &Instruction) -> bool {
     let no_access = matches!(memory.access(), OpAccess::None | OpAccess::NoMemAccess);
     let hint = instruction.mnemonic() == iced_x86::Mnemonic::Nop;
     !(own_segment || own_stack || vector_index || no_access || hint)
+}
+
+/// Bytes of one access; the description of a repeated operand has no size of its own.
+fn size_of(memory: &UsedMemory, instruction: &Instruction) -> u32 {
+    let size = if instruction.is_string_instruction() {
+        instruction.memory_size()
+    } else {
+        memory.memory_size()
+    };
+    size.size() as u32
 }
 
 fn kind_of(access: OpAccess) -> AccessKind {

@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod fuzz;
+mod soak;
 
 use clap::Subcommand;
 
@@ -14,6 +15,8 @@ pub(crate) enum Task {
     Bench(bench::Args),
     /// Run the fuzz targets
     Fuzz(fuzz::Args),
+    /// Run what must never differ, for long
+    Soak(soak::Args),
 }
 
 pub(crate) fn run(task: &Task) -> Result<(), String> {
@@ -21,5 +24,6 @@ pub(crate) fn run(task: &Task) -> Result<(), String> {
         Task::Ci => ci::run_all(),
         Task::Bench(args) => bench::run(args),
         Task::Fuzz(args) => fuzz::run_targets(args),
+        Task::Soak(args) => soak::run(args),
     }
 }

@@ -1,0 +1,81 @@
+//! Whatever bytes a guest executes, translation gives a block or says that there is no code.
+
+use crate::translate_at;
+use iced_x86::{Decoder, DecoderOptions};
+use proptest::prelude::*;
+use verdict_translate::{Block, Instrumentation, Scope};
+
+/// Near the cache, far from it, and around the edges of what 32 bits hold.
+fn addresses() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0x1000_0000),
+        Just(0x7fff_fff0),
+        Just(0xffff_fff8),
+        Just(0x3000_0000_0000),
+        0x1000u64..0x7fff_ffff_0000,
+    ]
+}
+
+fn instrumentations() -> impl Strategy<Value = Instrumentation> {
+    prop_oneof![Just(Instrumentation::None), Just(Instrumentation::Accesses)]
+}
+
+fn scopes() -> impl Strategy<Value = Scope> {
+    prop_oneof![
+        Just(Scope::Cached { first_link: 3 }),
+        (1u32..80).prop_map(|instructions| Scope::OneOff { instructions }),
+    ]
+}
+
+/// Bytes that decode to something more often than chance: prefixes, escapes and ModRM bytes of interest.
+fn code() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![
+        4 => any::<u8>(),
+        1 => prop::sample::select(vec![
+            0x0f, 0x38, 0x3a, 0x66, 0x67, 0xf0, 0xf2, 0xf3, 0x48, 0x4c, 0x64, 0x05, 0x0d, 0x25, 0x35,
+            0xc4, 0xc5, 0x62, 0xff, 0xe8, 0xe9, 0xeb, 0xe3, 0xc3, 0xd7, 0xa4, 0x8b, 0x84, 0x44,
+        ]),
+    ];
+    prop::collection::vec(byte, 1..600)
+}
+
+/// What every block keeps, however odd its code.
+fn check(block: &Block, pc: u64, code: &[u8]) {
+    assert_eq!(block.pc, pc);
+    assert!(block.instructions >= 1 && block.guest_len as usize <= code.len());
+    let hosts: Vec<u32> = block.faults.iter().map(|fault| fault.host).collect();
+    assert!(hosts.is_sorted(), "fault map out of order: {hosts:?}");
+    for fault in &block.faults {
+        assert!(u32::from(fault.retired) <= block.instructions);
+        assert!(u32::from(fault.guest) <= block.guest_len);
+    }
+    for link in &block.links {
+        assert!(link.patch as usize + 4 <= block.code.len());
+        assert!((link.stub as usize) < block.code.len());
+    }
+    let decoded: usize = Decoder::with_ip(
+        64,
+        &code[..block.guest_len as usize],
+        pc,
+        DecoderOptions::NONE,
+    )
+    .iter()
+    .count();
+    assert_eq!(decoded as u32, block.instructions);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn any_bytes_translate(
+        pc in addresses(),
+        code in code(),
+        scope in scopes(),
+        instrumentation in instrumentations(),
+    ) {
+        if let Ok(block) = translate_at(pc, &code, scope, instrumentation) {
+            check(&block, pc, &code);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What users of the translator see.
+
+mod any_bytes;
+mod listings;
+
+use verdict_translate::{Block, Instrumentation, Request, Scope, TranslateError, translate};
+
+/// Where the host code of these tests would run.
+const CODE_ADDRESS: u64 = 0x4001_0000;
+
+/// Translates code that lies alone at an address.
+fn translate_at(
+    pc: u64,
+    code: &[u8],
+    scope: Scope,
+    instrumentation: Instrumentation,
+) -> Result<Block, TranslateError> {
+    let fetch = |address: u64, buffer: &mut [u8]| {
+        let Some(rest) = address
+            .checked_sub(pc)
+            .and_then(|at| code.get(usize::try_from(at).ok()?..))
+        else {
+            return 0;
+        };
+        let len = rest.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&rest[..len]);
+        len
+    };
+    translate(&Request {
+        pc,
+        code_address: CODE_ADDRESS,
+        block_id: 7,
+        scope,
+        instrumentation,
+        fetch: &fetch,
+    })
+}

@@ -1,0 +1,30 @@
+//! Any bytes, as guest code at addresses near to and far from the code cache.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use verdict_translate::{Instrumentation, Request, Scope, translate};
+
+fuzz_target!(|code: &[u8]| {
+    for pc in [0x1000_0000, 0x7fff_fff0, 0x3000_0000_0000] {
+        let fetch = |address: u64, buffer: &mut [u8]| {
+            let at = address.wrapping_sub(pc).min(code.len() as u64) as usize;
+            let len = (code.len() - at).min(buffer.len());
+            buffer[..len].copy_from_slice(&code[at..at + len]);
+            len
+        };
+        for instrumentation in [Instrumentation::None, Instrumentation::Accesses] {
+            for scope in [Scope::Cached { first_link: 0 }, Scope::OneOff { instructions: 3 }] {
+                let request = Request {
+                    pc,
+                    code_address: 0x4001_0000,
+                    block_id: 7,
+                    scope,
+                    instrumentation,
+                    fetch: &fetch,
+                };
+                let Ok(block) = translate(&request) else { continue };
+                assert!(block.instructions >= 1 && block.guest_len as usize <= code.len());
+            }
+        }
+    }
+});
