@@ -365,6 +365,7 @@ fn start_stack(
         .memory
         .write(image.sp, &image.bytes)
         .map_err(failed)?;
+    kernel.environment = image.environment;
     let registers = &mut kernel.threads[0].registers;
     registers.rip = plan.entry;
     registers.rflags = 0x202;

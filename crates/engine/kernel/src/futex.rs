@@ -95,12 +95,57 @@ impl Kernel {
                 address,
                 bitset,
                 deadline,
+                shared: self.is_shared(address),
             }),
         }
     }
 
+    fn is_shared(&self, address: u64) -> bool {
+        let found = self.memory.find(address);
+        found.is_some_and(|(_, mapping)| mapping.shared)
+    }
+
     /// Wakes up to `count` waiters; returns how many.
+    ///
+    /// Where other processes share the word, those that run natively wait in the host's kernel; those under an
+    /// engine of their own notice by themselves (see [`Kernel::wake_shared_waiters`]).
     pub(crate) fn wake(&mut self, address: u64, count: u32, bitset: u32) -> i64 {
+        let woken = self.wake_own(address, count, bitset);
+        let left = i64::from(count) - woken;
+        if left > 0 && self.is_shared(address) {
+            let op = libc::FUTEX_WAKE_BITSET as u64;
+            let host = crate::syscalls::host(
+                libc::SYS_futex as u64,
+                [address, op, left as u64, 0, 0, u64::from(bitset)],
+            );
+            return woken + host.unwrap_or(0);
+        }
+        woken
+    }
+
+    /// Ends the waits on words that other processes may have changed. A futex may wake without a reason, and
+    /// whoever waits on one looks at the word again.
+    pub(crate) fn wake_shared_waiters(&mut self) {
+        for thread in &mut self.threads {
+            if matches!(
+                thread.state,
+                State::Waiting(Wait::Futex { shared: true, .. })
+            ) {
+                thread.complete(0);
+            }
+        }
+    }
+
+    pub(crate) fn has_shared_waiters(&self) -> bool {
+        self.threads.iter().any(|thread| {
+            matches!(
+                thread.state,
+                State::Waiting(Wait::Futex { shared: true, .. })
+            )
+        })
+    }
+
+    fn wake_own(&mut self, address: u64, count: u32, bitset: u32) -> i64 {
         let mut woken = 0;
         for index in self.waiters(address) {
             if woken >= i64::from(count) {
@@ -136,8 +181,13 @@ impl Kernel {
         let woken = self.wake(address, wake, BITSET_ANY);
         let mut moved = 0;
         for index in self.waiters(address).into_iter().take(requeue as usize) {
-            if let State::Waiting(Wait::Futex { address, .. }) = &mut self.threads[index].state {
+            let now_shared = self.is_shared(to);
+            if let State::Waiting(Wait::Futex {
+                address, shared, ..
+            }) = &mut self.threads[index].state
+            {
                 *address = to;
+                *shared = now_shared;
                 moved += 1;
             }
         }

@@ -4,6 +4,9 @@ use crate::signals::SignalInfo;
 use crate::thread::{State, Wait};
 use crate::{ClockMode, Kernel};
 
+/// How long a change that another process makes to a shared futex may go unnoticed.
+const SHARED_POLL_NS: u64 = 1_000_000;
+
 /// What came of waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Idle {
@@ -131,6 +134,10 @@ impl Kernel {
                 _ => None,
             });
         let deadline = waits.chain(self.next_wall_timer()).min();
+        if self.has_shared_waiters() {
+            self.idle_with_other_processes(deadline);
+            return Idle::Progress;
+        }
         let polls = self.descriptor_polls();
         let children = self
             .threads
@@ -160,6 +167,17 @@ impl Kernel {
                 Idle::Progress
             }
         }
+    }
+
+    /// Another process may wake a thread by a word in shared memory: waits a little, then lets it look.
+    fn idle_with_other_processes(&mut self, deadline: Option<u64>) {
+        let until = (self.now() + SHARED_POLL_NS).min(deadline.unwrap_or(u64::MAX));
+        let wait_ns = until.saturating_sub(self.now());
+        let polls = self.descriptor_polls();
+        if !self.wait_outside(polls, Some(wait_ns)) {
+            self.clock.skip_to(until, self.retired);
+        }
+        self.wake_shared_waiters();
     }
 
     /// Waits until the host delivers a signal.

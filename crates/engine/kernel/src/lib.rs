@@ -31,7 +31,7 @@ use verdict_schedule::SplitMix;
 /// The guest's own process id, and its first thread's. Above every pid that Linux can give out, so that a pid that
 /// leaves the guest can never hit a real process.
 pub const FIRST_PID: i32 = 5_000_000;
-/// What `getppid` answers.
+/// What `getppid` answers in the program the user named.
 pub const PARENT_PID: i32 = FIRST_PID - 1;
 /// Descriptors from here on belong to the engine.
 pub const ENGINE_FD_START: i32 = 1000;
@@ -197,6 +197,8 @@ pub struct Kernel {
     timers: Timers,
     /// Virtual pid.
     pub pid: i32,
+    /// Virtual pid of the process that made this one.
+    parent_pid: i32,
     next_tid: i32,
     /// Virtual pid -> real pid of children.
     children: BTreeMap<i32, i32>,
@@ -205,6 +207,8 @@ pub struct Kernel {
     pub options: Options,
     /// Who this process is.
     pub role: Role,
+    /// Where the environment strings lie that the program was started with.
+    pub environment: std::ops::Range<u64>,
     /// System calls by number.
     pub calls: BTreeMap<u64, u64>,
     signal_fd: i32,
@@ -228,11 +232,13 @@ impl Kernel {
             process_pending: VecDeque::new(),
             timers: Timers::default(),
             pid: FIRST_PID,
+            parent_pid: PARENT_PID,
             next_tid: FIRST_PID + 1,
             children: BTreeMap::new(),
             random: SplitMix::new(options.seed ^ 0x5eed_0f7e_5700),
             options,
             role: Role::Main,
+            environment: 0..0,
             calls: BTreeMap::new(),
             signal_fd,
             random_descriptors: BTreeSet::new(),
@@ -532,6 +538,7 @@ impl Kernel {
         let Some(call) = self.thread().call.take() else {
             return;
         };
+        self.tell_time_left(&call);
         let registers = &mut self.thread().registers;
         if restart && syscalls::is_restartable(&call) && call.progress == 0 {
             registers.set(Gpr::Rax, call.number);

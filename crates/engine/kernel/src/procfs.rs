@@ -36,6 +36,11 @@ impl Kernel {
                 }
                 Some(Special::Content(line))
             }
+            b"environ" => Some(Special::Content(self.initial_environment())),
+            b"comm" => Some(Special::Content(self.thread_name(self.main_thread()))),
+            _ if let Some(index) = self.named_task(&rest) => {
+                Some(Special::Content(self.thread_name(index)))
+            }
             _ if path.starts_with(b"/proc/self/") => None,
             _ => Some(Special::Redirect(
                 [b"/proc/self/".as_slice(), &rest].concat(),
@@ -50,6 +55,37 @@ impl Kernel {
         let (who, rest) = (&rest[..slash], &rest[slash + 1..]);
         (who == b"self" || who == b"thread-self" || who == self.pid.to_string().as_bytes())
             .then(|| rest.to_vec())
+    }
+
+    /// The thread that `task/TID/comm` names.
+    fn named_task(&self, rest: &[u8]) -> Option<usize> {
+        let tid = rest.strip_prefix(b"task/")?.strip_suffix(b"/comm")?;
+        self.thread_by_tid(std::str::from_utf8(tid).ok()?.parse().ok()?)
+    }
+
+    /// The thread whose tid is the process's, gone or not.
+    fn main_thread(&self) -> usize {
+        let main = |thread: &crate::Thread| thread.tid == self.pid;
+        self.threads.iter().position(main).unwrap_or(0)
+    }
+
+    fn thread_name(&self, index: usize) -> Vec<u8> {
+        let name = &self.threads[index].name;
+        let len = name
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(name.len());
+        [&name[..len], b"\n"].concat()
+    }
+
+    /// The strings that the program was started with, as they are on its stack now.
+    fn initial_environment(&self) -> Vec<u8> {
+        let range = &self.environment;
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        match self.memory.read(range.start, &mut bytes) {
+            Ok(()) => bytes,
+            Err(_) => Vec::new(),
+        }
     }
 
     /// The program's file.

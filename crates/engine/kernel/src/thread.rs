@@ -90,6 +90,8 @@ pub enum Wait {
         bitset: u32,
         /// When to give up.
         deadline: Option<u64>,
+        /// Other processes may wake it: the word is in memory that they share.
+        shared: bool,
     },
     /// The clock.
     Sleep {

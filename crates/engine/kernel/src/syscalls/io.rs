@@ -214,6 +214,16 @@ impl Kernel {
                 self.memory.write(*address, &set[..bytes])?;
             }
         }
+        if let Some(timeout) = timeout {
+            let left = call
+                .deadline
+                .map_or(timeout, |deadline| deadline.saturating_sub(self.now()));
+            // Linux alone tells; a timeout in read-only memory is no error.
+            let _ = match call.number as i64 {
+                libc::SYS_select => self.write_timeval(a[4], left),
+                _ => self.write_timespec(a[4], left),
+            };
+        }
         Ok(Flow::Return(hits))
     }
 

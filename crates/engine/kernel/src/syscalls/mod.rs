@@ -127,7 +127,7 @@ impl Kernel {
             libc::SYS_rt_tgsigqueueinfo => self.sys_sigqueue(a[0] as i32, Some(a[1] as i32), a[2] as i32, a[3]).into(),
             libc::SYS_getpid => Flow::Return(i64::from(self.pid)),
             libc::SYS_gettid => Flow::Return(i64::from(self.thread().tid)),
-            libc::SYS_getppid => Flow::Return(i64::from(crate::PARENT_PID)),
+            libc::SYS_getppid => Flow::Return(i64::from(self.parent_pid)),
             libc::SYS_getpgrp | libc::SYS_getpgid | libc::SYS_getsid | libc::SYS_setpgid | libc::SYS_setsid
             | libc::SYS_getpriority | libc::SYS_setpriority | libc::SYS_prlimit64 => self.sys_with_pids(call.number, a).into(),
             libc::SYS_pidfd_open => self.sys_pidfd_open(a).into(),

@@ -179,7 +179,7 @@ impl Kernel {
 
     /// What changes for the child of a fork: one thread, no children, nothing pending.
     pub fn become_child(&mut self, pid: i32, role: Role) {
-        self.pid = pid;
+        self.parent_pid = std::mem::replace(&mut self.pid, pid);
         self.role = role;
         self.children.clear();
         self.process_pending.clear();

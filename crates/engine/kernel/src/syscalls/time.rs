@@ -2,7 +2,7 @@
 
 use crate::futex::TimeoutKind;
 use crate::memory::SysResult;
-use crate::thread::Wait;
+use crate::thread::{Call, Wait};
 use crate::time::SECOND_NS;
 use crate::timers::{Notify, PosixTimer, Timer};
 use crate::{Flow, Kernel};
@@ -37,12 +37,12 @@ impl Kernel {
             .saturating_add(micros as u64 * 1000))
     }
 
-    fn write_timespec(&mut self, at: u64, ns: u64) -> Result<(), i32> {
+    pub(super) fn write_timespec(&mut self, at: u64, ns: u64) -> Result<(), i32> {
         self.memory.write_u64(at, ns / SECOND_NS)?;
         self.memory.write_u64(at + 8, ns % SECOND_NS)
     }
 
-    fn write_timeval(&mut self, at: u64, ns: u64) -> Result<(), i32> {
+    pub(super) fn write_timeval(&mut self, at: u64, ns: u64) -> Result<(), i32> {
         self.memory.write_u64(at, ns / SECOND_NS)?;
         self.memory.write_u64(at + 8, ns % SECOND_NS / 1000)
     }
@@ -130,6 +130,21 @@ impl Kernel {
             Ok(Some(deadline)) if deadline > self.now() => Flow::Block(Wait::Sleep { deadline }),
             Ok(_) => Flow::Return(0),
             Err(error) => Flow::error(error),
+        }
+    }
+
+    /// A sleep that a signal interrupts says how much of it is left.
+    pub(crate) fn tell_time_left(&mut self, call: &Call) {
+        let to = match call.number as i64 {
+            libc::SYS_nanosleep => call.args[1],
+            libc::SYS_clock_nanosleep if call.args[1] as i32 & libc::TIMER_ABSTIME == 0 => {
+                call.args[3]
+            }
+            _ => return,
+        };
+        if let Some(deadline) = call.deadline.filter(|_| to != 0) {
+            // A bad address was the guest's to avoid: the sleep is interrupted all the same.
+            let _ = self.write_timespec(to, deadline.saturating_sub(self.now()));
         }
     }
 

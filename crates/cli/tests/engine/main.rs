@@ -1,0 +1,12 @@
+//! Runs programs natively and under `verdict exec` and compares all that can be seen of them: the engine's promise is
+//! that nobody can tell the difference, and that two runs under it are the same to the last instruction.
+#![forbid(unsafe_code)]
+
+mod corpus;
+mod determinism;
+mod guests;
+mod input;
+mod memcached;
+mod programs;
+mod run;
+mod tools;
