@@ -149,7 +149,7 @@ impl Seen {
             .strip_prefix(self.stderr.as_slice())
             .unwrap_or_default();
         assert!(
-            said.starts_with(b"error: the program was ended by SIG"),
+            said.starts_with(b"error: the program "),
             "the engine said: {}",
             String::from_utf8_lossy(&engine.stderr)
         );
