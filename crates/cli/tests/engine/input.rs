@@ -13,13 +13,23 @@ pub fn words(len: usize) -> Vec<u8> {
         state ^= state >> 7;
         state ^= state << 17;
         text.extend_from_slice(WORDS[(state >> 20) as usize % 16].as_bytes());
-        if state % 16 == 0 {
+        if state.is_multiple_of(16) {
             text.extend_from_slice((state >> 40).to_string().as_bytes());
         }
-        text.push(if state % 11 == 0 { b'\n' } else { b' ' });
+        text.push(if state.is_multiple_of(11) {
+            b'\n'
+        } else {
+            b' '
+        });
     }
     text.truncate(len);
     text
+}
+
+/// `count` short lines in no order.
+pub fn lines(count: u64) -> Vec<u8> {
+    let line = |n: u64| format!("{:x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44);
+    (1..=count).map(line).collect::<String>().into_bytes()
 }
 
 /// A C file of about `lines` lines that gives an optimiser something to do.
