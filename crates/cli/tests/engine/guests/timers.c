@@ -74,32 +74,35 @@ int main(void) {
     pipe_end = fds[1];
     char byte;
     install(SIGALRM, on_alarm, 0);
-    struct itimerval once = {{0, 0}, {0, 5000}};
-    setitimer(ITIMER_REAL, &once, NULL);
+    // Again and again: the first tick may come before the call.
+    struct itimerval tick = {{0, 5000}, {0, 5000}};
+    setitimer(ITIMER_REAL, &tick, NULL);
     ssize_t result = read(fds[0], &byte, 1);
     printf("without SA_RESTART: %zd %s\n", result, strerror(errno));
+    setitimer(ITIMER_REAL, &stop, NULL);
     install(SIGALRM, on_alarm_write, SA_RESTART);
-    setitimer(ITIMER_REAL, &once, NULL);
+    setitimer(ITIMER_REAL, &tick, NULL);
     result = read(fds[0], &byte, 1);
     printf("with SA_RESTART: %zd %c\n", result, byte);
+    setitimer(ITIMER_REAL, &stop, NULL);
     install(SIGALRM, on_alarm, SA_RESTART);
-    setitimer(ITIMER_REAL, &once, NULL);
+    setitimer(ITIMER_REAL, &tick, NULL);
     struct timespec long_sleep = {100, 0}, rest;
     int slept = nanosleep(&long_sleep, &rest);
     printf("nanosleep never restarts: %d %s, rest %d\n", slept, strerror(errno), rest.tv_sec >= 98);
-    setitimer(ITIMER_REAL, &once, NULL);
+    setitimer(ITIMER_REAL, &tick, NULL);
     printf("poll never restarts: %d", epoll_wait(epoll_create1(0), &(struct epoll_event){0}, 1, 10000));
     printf(" %s\n", strerror(errno));
-    setitimer(ITIMER_REAL, &once, NULL);
+    setitimer(ITIMER_REAL, &tick, NULL);
     sem_t never;
     sem_init(&never, 0, 0);
     printf("sem_wait with SA_RESTART, timed: ");
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 30000000;
-    if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
+    until.tv_sec += 100;
     slept = sem_timedwait(&never, &until);
     printf("%d %s\n", slept, strerror(errno));
+    setitimer(ITIMER_REAL, &stop, NULL);
 
     // POSIX timers: a signal with a value, a thread, overruns, one thread by id
     struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_value.sival_int = 77};
