@@ -13,7 +13,10 @@ fuzz_target!(|code: &[u8]| {
             len
         };
         for instrumentation in [Instrumentation::None, Instrumentation::Accesses] {
-            for scope in [Scope::Cached { first_link: 0 }, Scope::OneOff { instructions: 3 }] {
+            for scope in [
+                Scope::Cached { first_link: 0 },
+                Scope::OneOff { instructions: 3 },
+            ] {
                 let request = Request {
                     pc,
                     code_address: 0x4001_0000,
@@ -22,7 +25,9 @@ fuzz_target!(|code: &[u8]| {
                     instrumentation,
                     fetch: &fetch,
                 };
-                let Ok(block) = translate(&request) else { continue };
+                let Ok(block) = translate(&request) else {
+                    continue;
+                };
                 assert!(block.instructions >= 1 && block.guest_len as usize <= code.len());
             }
         }
