@@ -46,6 +46,8 @@ struct LinkEntry {
 pub struct FaultSite {
     /// Guest address of the instruction.
     pub pc: u64,
+    /// Host address from which on the entry holds.
+    pub host: u64,
     /// The block's fault entry.
     pub entry: FaultEntry,
     /// Guest instructions of the block that had not retired.
@@ -292,6 +294,7 @@ impl CodeCache {
             let block = self.one_off.as_ref()?;
             return fault_entry(&block.faults, host - CACHE_START).map(|entry| FaultSite {
                 pc: block.pc + u64::from(entry.guest),
+                host: CACHE_START + u64::from(entry.host),
                 entry,
                 unretired: block.instructions - u32::from(entry.retired),
                 log_words: block.log_words,
@@ -304,6 +307,7 @@ impl CodeCache {
         }
         fault_entry(&block.faults, host - block.host).map(|entry| FaultSite {
             pc: block.pc + u64::from(entry.guest),
+            host: block.host + u64::from(entry.host),
             entry,
             unretired: block.instructions - u32::from(entry.retired),
             log_words: block.log_words,

@@ -90,12 +90,14 @@ impl Executor {
         let gprs = frame.gprs();
         let (fs_base, vectors) = (frame.fs_base, frame.xsave_area());
         let unretired = site.unretired - u32::from(trapped);
+        // A breakpoint with prefixes is longer than one byte.
+        let executed = if trapped { frame.rip() - site.host } else { 0 };
         let context = self.context();
         context.gpr = gprs;
         for (slot, register) in site.entry.borrowed.slots() {
             context.gpr[register] = context.borrowed[slot];
         }
-        context.rip = site.pc + u64::from(trapped);
+        context.rip = site.pc + executed;
         context.rflags = rflags & !0x10100; // TF, RF
         context.guest_fs = fs_base;
         context.budget += i64::from(unretired);
