@@ -205,7 +205,9 @@ impl Machine {
         for (slot, register) in site.entry.borrowed.slots() {
             state.gpr[register] = context.borrowed[slot];
         }
-        state.rip = site.pc + u64::from(trapped);
+        // A breakpoint has been executed when it is told.
+        let executed = if trapped { frame.rip() - site.host } else { 0 };
+        state.rip = site.pc + executed;
         let logging = site.log_words > 0 && site.entry.borrowed.slots().any(|(slot, _)| slot >= 4);
         self.faulted = Some(Faulted {
             fault: fault_of(frame),

@@ -6,6 +6,11 @@
 //! the host's: the address and opcode of the last x87 instruction. Not tested: what the engine performs itself
 //! (system calls, CPUID, time, randomness), segment loads, and what waits or is privileged beyond a plain refusal.
 //!
+//! Known differences, left out where they would show: a branch to a non-canonical address is refused at its target, not
+//! at the branch; code longer than 15 bytes per instruction is SIGILL instead of SIGSEGV; an operand-size prefix before
+//! a near branch means what it means to Intel's CPUs; and the arithmetic flags are not kept where no instruction will
+//! read them, which a stop or a fault there can show.
+//!
 //! A process is one machine (everything lies at fixed addresses) and runs a range of cases; a case is found again by
 //! seed and number. Failing cases are shortened before they are told.
 

@@ -14,6 +14,8 @@ use verdict_cpu::{ExitReason, layout::PAGE, offset};
 pub(crate) enum Item {
     /// As it is.
     Plain(Instruction),
+    /// Bytes that no assembler would write.
+    Bytes { bytes: [u8; 15], len: usize },
     /// A direct branch to the item of this number, or to the end.
     Branch { code: Code, to: usize },
     /// `lea register, [rip + ...]`: the address of an item.
@@ -83,7 +85,11 @@ impl Program {
             let mut code = Vec::new();
             let mut failed = None;
             for (number, item) in items.iter().enumerate() {
-                match encode_at(&resolved(item, &places), places[number]) {
+                let bytes = match *item {
+                    Item::Bytes { bytes, len } => Some(bytes[..len].to_vec()),
+                    _ => encode_at(&resolved(item, &places), places[number]),
+                };
+                match bytes {
                     Some(bytes) if bytes.len() as u64 == places[number + 1] - places[number] => {
                         code.extend(bytes);
                     }
@@ -184,6 +190,11 @@ fn places(items: &[Item], start: u64) -> Vec<u64> {
     for item in items {
         // A branch to itself has the length of all branches of its form.
         let alone = match *item {
+            Item::Bytes { len, .. } => {
+                at += len as u64;
+                places.push(at);
+                continue;
+            }
             Item::Branch { code, .. } => branch(code, at),
             Item::Address { register, .. } => address_of(register, at),
             Item::Plain(instruction) => instruction,
@@ -197,6 +208,7 @@ fn places(items: &[Item], start: u64) -> Vec<u64> {
 fn resolved(item: &Item, places: &[u64]) -> Instruction {
     match *item {
         Item::Plain(instruction) => instruction,
+        Item::Bytes { .. } => Instruction::default(),
         Item::Branch { code, to } => branch(code, places[to.min(places.len() - 1)]),
         Item::Address { register, to } => address_of(register, places[to.min(places.len() - 1)]),
     }
@@ -270,10 +282,34 @@ impl Maker<'_> {
                 && !loads_segment(&made.instruction)
             {
                 self.items.extend(made.before.into_iter().map(Item::Plain));
-                self.items.push(Item::Plain(made.instruction));
+                let item = if self.random.percent(6) {
+                    self.odd_encoding(&made.instruction)
+                } else {
+                    Item::Plain(made.instruction)
+                };
+                self.items.push(item);
                 return;
             }
         }
+    }
+
+    /// The instruction with a prefix that does not belong there, or with a bit changed: another instruction, the same
+    /// one, or none.
+    fn odd_encoding(&mut self, instruction: &Instruction) -> Item {
+        const PREFIXES: [u8; 13] = [
+            0x66, 0x67, 0xf2, 0xf3, 0xf0, 0x2e, 0x36, 0x3e, 0x26, 0x64, 0x65, 0x40, 0x48,
+        ];
+        let mut code = encode_at(instruction, self.near_data).expect("encoded before");
+        if self.random.percent(70) {
+            code.insert(0, self.random.pick(&PREFIXES));
+        } else {
+            let at = self.random.below(code.len() as u64) as usize;
+            code[at] ^= 1 << self.random.below(8);
+        }
+        let len = code.len().min(15);
+        let mut bytes = [0u8; 15];
+        bytes[..len].copy_from_slice(&code[..len]);
+        Item::Bytes { bytes, len }
     }
 
     /// Mostly a little ahead, sometimes back: how often it may run is bounded elsewhere.

@@ -6,8 +6,8 @@ use crate::forms::is_allowed;
 use crate::program::Encoded;
 use crate::state::{Fault, State};
 use iced_x86::{
-    Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
-    Register, UsedMemory,
+    Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register, UsedMemory,
 };
 use verdict_cpu::{Gpr, HostSignalFrame, SignalVerdict};
 
@@ -84,8 +84,7 @@ impl Stepper {
             // SAFETY: ends the process at once.
             unsafe { libc::_exit(3) }
         }
-        if !stepped && fault.trap == GENERAL_PROTECTION && self.branches_anywhere() {
-            // The CPU refuses the branch to a non-canonical address, the engine the fetch from there.
+        if !stepped && fault.trap == GENERAL_PROTECTION && self.is_told_apart() {
             self.end = Some(End::Cut);
             return SignalVerdict::LeaveGuest;
         }
@@ -99,10 +98,13 @@ impl Stepper {
         verdict
     }
 
-    fn branches_anywhere(&self) -> bool {
+    /// Where the engine knowingly refuses otherwise than the CPU: the CPU refuses the branch to a non-canonical address,
+    /// the engine the fetch from there; and what is longer than 15 bytes is SIGSEGV to the CPU, SIGILL to the engine.
+    fn is_told_apart(&self) -> bool {
         use iced_x86::FlowControl::*;
         self.instructions.last().is_some_and(|last| {
-            matches!(last.flow_control(), Return | IndirectBranch | IndirectCall)
+            last.is_invalid()
+                || matches!(last.flow_control(), Return | IndirectBranch | IndirectCall)
         })
     }
 
@@ -141,8 +143,13 @@ impl Stepper {
         let at = pc.checked_sub(self.program.start)?;
         let left = (self.program.end - self.program.start).checked_sub(at)?;
         let len = self.program.fetch(pc, &mut bytes).min(left as usize);
-        let instruction = Decoder::with_ip(64, &bytes[..len], pc, DecoderOptions::NONE).decode();
-        (!instruction.is_invalid()).then_some(instruction)
+        let mut decoder = Decoder::with_ip(64, &bytes[..len], pc, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        // A branch with an operand-size prefix goes to another place on AMD's CPUs, as only AMD's decoders know.
+        let amd = Decoder::with_ip(64, &bytes[..len], pc, DecoderOptions::AMD).decode();
+        // What is no instruction may be tried: the CPU must refuse it.
+        let whole = decoder.last_error() != DecoderError::NoMoreBytes;
+        (whole && amd.code() == instruction.code()).then_some(instruction)
     }
 
     fn may_run(&mut self, instruction: &Instruction, state: &State) -> bool {
