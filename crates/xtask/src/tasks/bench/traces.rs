@@ -27,10 +27,19 @@ pub(crate) struct Args {
 }
 
 /// What is detected with, and the million events a second that are wanted from text and from the native format.
-const ALGORITHMS: [(&str, Option<f64>, Option<f64>); 2] = [
+const ALGORITHMS: [(&str, Option<f64>, Option<f64>); 7] = [
     ("fasttrack", Some(10.0), Some(40.0)),
     ("hb", Some(5.0), None),
+    ("hybrid", None, None),
+    ("adjacent", None, None),
+    ("local", None, None),
+    ("race", None, None),
+    ("current", None, None),
 ];
+
+/// How many times longer the trace is that shows whether memory grows with the number of events.
+const LONGER: u64 = 4;
+const GROWTH_LOCATIONS: u64 = 1000;
 
 /// Exit codes of a detection that worked: without races, with races.
 const DETECTED: [i32; 2] = [0, 1];
@@ -58,6 +67,34 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
             path,
         };
         bench.file()?;
+    }
+    growth(&verdict, args, &folder)
+}
+
+/// Peak memory on two traces over the same few locations, one of them longer.
+fn growth(verdict: &Path, args: &Args, folder: &Path) -> Result<(), String> {
+    println!("\npeak MB over {GROWTH_LOCATIONS} locations, by number of events");
+    let lengths = [args.events, LONGER * args.events];
+    println!("{:<22} {:>11} {:>11}", "", lengths[0], lengths[1]);
+    let traces = lengths.map(|events| (events, folder.join(format!("growth-{events}.vtrace"))));
+    for (events, path) in &traces {
+        let mut generate = Command::new(verdict);
+        generate
+            .args(["trace", "generate"])
+            .arg(path)
+            .args(["--events", &events.to_string()])
+            .args(["--threads", &args.threads.to_string()])
+            .args(["--locations", &GROWTH_LOCATIONS.to_string()]);
+        run_command(&mut generate)?;
+    }
+    for (algorithm, ..) in ALGORITHMS {
+        let mut peaks = Vec::new();
+        for (_, path) in &traces {
+            let mut detect = Command::new(verdict);
+            detect.args(["detect", "--algorithm", algorithm]).arg(path);
+            peaks.push(quickest(1, &mut detect, &DETECTED)?.peak_bytes as f64 / 1e6);
+        }
+        println!("{algorithm:<22} {:>11.1} {:>11.1}", peaks[0], peaks[1]);
     }
     Ok(())
 }
