@@ -11,7 +11,7 @@ use crate::shadow::{Duplicate, Extent, Finding, Shadow, Unit};
 use crate::{PairBy, RaceSet};
 
 /// Below this many entries for each location, and in all, a sweep over all locations is not worth the while.
-const SWEEP_MIN_EACH: u64 = 8;
+const SWEEP_MIN_EACH: u64 = 24;
 const SWEEP_MIN: u64 = 1 << 12;
 /// Sweep again when there are this many times more entries than after the last sweep.
 const GROWTH: u64 = 2;
@@ -91,23 +91,27 @@ impl<G: Guard> Complete<G> {
         let viewer = access.epoch.thread();
         let clock = order.clock(viewer);
         let mut follows_all = true;
-        for entry in arena.entries(log) {
-            let thread = entry.epoch.thread();
-            if thread == viewer || entry.epoch.count() < clock.get(thread) {
+        for group in arena.groups(log) {
+            let thread = group.epoch.thread();
+            if thread == viewer || group.epoch.count() < clock.get(thread) {
                 continue;
             }
             follows_all = false;
-            if !entry.kind.races_with(access.kind)
-                || guard.keep_apart(entry.lockset, access.lockset)
+            if !group.kind.races_with(access.kind)
+                || guard.keep_apart(group.lockset, access.lockset)
             {
                 continue;
             }
             extent.note_finding(Finding::Race);
             // Two accesses may meet in several units; the one with their first common byte counts.
-            let location = entry.start.max(access.start);
-            if extent.contains(location) {
-                let sides = [&entry, access].map(|e| side(e.epoch, e.site, e.kind, e.first));
-                races.add(sides[0], sides[1], Addr(location), u64::from(entry.count));
+            let location = group.start.max(access.start);
+            if !extent.contains(location) {
+                continue;
+            }
+            let later = side(access.epoch, access.site, access.kind, access.first);
+            for entry in group.entries() {
+                let earlier = side(entry.epoch, entry.site, entry.kind, entry.first);
+                races.add(earlier, later, Addr(location), u64::from(entry.count));
             }
         }
         follows_all

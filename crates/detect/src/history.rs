@@ -62,13 +62,13 @@ const NONE: GroupId = 0;
 /// Entries that differ in their sites only.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Group {
-    epoch: Epoch,
-    start: u64,
-    lockset: LocksetId,
+pub(crate) struct Group {
+    pub epoch: Epoch,
+    pub start: u64,
+    pub lockset: LocksetId,
     older: GroupId,
     sites: [AtSite; SITES],
-    kind: AccessKind,
+    pub kind: AccessKind,
     used: u8,
 }
 
@@ -117,7 +117,7 @@ impl Group {
             && self.kind == entry.kind
     }
 
-    fn entries(&self) -> impl Iterator<Item = Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = Entry> {
         let entry = |at: &AtSite| Entry {
             epoch: self.epoch,
             start: self.start,
@@ -242,11 +242,15 @@ impl Arena {
         self.held
     }
 
-    /// The entries of a log, newest groups first.
-    pub fn entries(&self, log: Log) -> impl Iterator<Item = Entry> {
+    /// The groups of a log, newest first.
+    pub fn groups(&self, log: Log) -> impl Iterator<Item = &Group> {
         let group = |id: GroupId| (id != NONE).then(|| &self.groups[id]);
-        let groups = std::iter::successors(group(log.newest), move |newer| group(newer.older));
-        groups.flat_map(Group::entries)
+        std::iter::successors(group(log.newest), move |newer| group(newer.older))
+    }
+
+    /// The entries of a log, newest groups first.
+    fn entries(&self, log: Log) -> impl Iterator<Item = Entry> {
+        self.groups(log).flat_map(Group::entries)
     }
 
     /// Reads something of the newest group.
