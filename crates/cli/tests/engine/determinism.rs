@@ -195,6 +195,28 @@ fn python_threads() {
 }
 
 #[test]
+fn sqlite_in_threads() {
+    tool("python3", "python3");
+    let script = "import sqlite3, threading\n\
+        sqlite3.connect('data.db').execute('create table t(thread, n)')\n\
+        def work(me):\n    db = sqlite3.connect('data.db', timeout=1000, isolation_level=None)\n    \
+            for n in range(5): db.execute('insert into t values(?, ?)', (me, n))\n\
+        threads = [threading.Thread(target=work, args=(me,)) for me in range(4)]\n\
+        [t.start() for t in threads]; [t.join() for t in threads]\n\
+        print(sqlite3.connect('data.db').execute('select * from t order by rowid').fetchall())\n";
+    same_for_both_schedulers(&Program::new(&["/usr/bin/python3", "-c", script]));
+}
+
+/// When a file was last read, and when the run changed one, are not part of its input.
+#[test]
+fn times_of_files() {
+    let script = "import os, threading\n\
+        t = threading.Thread(target=lambda: open('new', 'w').write('x')); t.start(); t.join()\n\
+        print([(s.st_atime_ns, s.st_mtime_ns) for s in map(os.stat, ['old', 'new'])])\n";
+    same_every_time(&Program::new(&["/usr/bin/python3", "-c", script]).file("old", "x"));
+}
+
+#[test]
 fn rust_threads() {
     let program = build("threads_and_panic.rs", &["rustc", "-O", "--edition=2024"]);
     same_for_both_schedulers(&Program::new(&[text(&program)]));

@@ -99,6 +99,13 @@ fn memory_maps() {
 }
 
 #[test]
+fn file_times() {
+    Program::new(&[text(&build_c("file_times.c"))])
+        .file("old", "content")
+        .compare();
+}
+
+#[test]
 fn code_made_at_run_time() {
     same("made_code.c");
 }

@@ -29,6 +29,8 @@ pub struct Clock {
     skipped: u64,
     started: Instant,
     real_epoch: u64,
+    /// The earliest time stamp of a file that changed since the start.
+    first_stamp: u64,
 }
 
 impl Clock {
@@ -42,6 +44,8 @@ impl Clock {
             skipped: 0,
             started: Instant::now(),
             real_epoch: real.as_nanos() as u64,
+            // Files get the time of the host's last tick, or a finer one.
+            first_stamp: host_time(libc::CLOCK_REALTIME_COARSE),
         }
     }
 
@@ -64,12 +68,20 @@ impl Clock {
 
     /// CLOCK_REALTIME.
     pub fn realtime(&self, retired: u64) -> u64 {
-        let epoch = if self.mode == ClockMode::Virtual {
-            EPOCH_NS
-        } else {
-            self.real_epoch
-        };
-        epoch + self.elapsed(retired)
+        self.epoch() + self.elapsed(retired)
+    }
+
+    /// CLOCK_REALTIME at the start.
+    pub(crate) fn epoch(&self) -> u64 {
+        match self.mode {
+            ClockMode::Virtual => EPOCH_NS,
+            ClockMode::Real => self.real_epoch,
+        }
+    }
+
+    /// True if the time stamp of a file lies between the start and now.
+    pub(crate) fn is_during_run(&self, stamp: u64) -> bool {
+        (self.first_stamp..=host_time(libc::CLOCK_REALTIME)).contains(&stamp)
     }
 
     /// CPU time used: an instruction is a nanosecond.
@@ -94,4 +106,14 @@ impl Clock {
             _ => time,
         }
     }
+}
+
+fn host_time(clock: i32) -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: a valid buffer.
+    unsafe { libc::clock_gettime(clock, &mut now) };
+    now.tv_sec as u64 * SECOND_NS + now.tv_nsec as u64
 }

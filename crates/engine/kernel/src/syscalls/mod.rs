@@ -1,5 +1,6 @@
 //! System calls: one table of policies, one function per call that is not simply the host's.
 
+mod file_times;
 mod files;
 mod io;
 mod memory;
@@ -180,8 +181,11 @@ impl Kernel {
             // files and descriptors
             libc::SYS_open => self.sys_open(call.number, a, 0).into(),
             libc::SYS_openat | libc::SYS_openat2 => self.sys_open(call.number, a, 1).into(),
-            libc::SYS_stat | libc::SYS_lstat | libc::SYS_access => self.sys_with_path(call.number, a, 0).into(),
-            libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_faccessat | libc::SYS_faccessat2 => self.sys_with_path(call.number, a, 1).into(),
+            libc::SYS_access => self.sys_with_path(call.number, a, 0).into(),
+            libc::SYS_faccessat | libc::SYS_faccessat2 => self.sys_with_path(call.number, a, 1).into(),
+            libc::SYS_fstat => self.sys_stat(call.number, a, None).into(),
+            libc::SYS_stat | libc::SYS_lstat => self.sys_stat(call.number, a, Some(0)).into(),
+            libc::SYS_newfstatat | libc::SYS_statx => self.sys_stat(call.number, a, Some(1)).into(),
             libc::SYS_readlink => self.sys_readlink(call.number, a, 0).into(),
             libc::SYS_readlinkat => self.sys_readlink(call.number, a, 1).into(),
             libc::SYS_close => self.sys_close(a[0] as i32).into(),

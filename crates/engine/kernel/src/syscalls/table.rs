@@ -66,7 +66,7 @@ const TABLE: &[SyscallEntry] = &[
     row(2, "open", Virtual),
     row(3, "close", Virtual),
     row(4, "stat", Virtual),
-    row(5, "fstat", Pass),
+    row(5, "fstat", Virtual),
     row(6, "lstat", Virtual),
     row(7, "poll", Virtual),
     row(8, "lseek", Pass),
