@@ -6,7 +6,7 @@ use crate::random::Random;
 use crate::state::State;
 use verdict_cache::{BlockId, ONE_OFF_BLOCK_ID};
 use verdict_cpu::ExitReason;
-use verdict_translate::{AccessKind, AddressWord, TranslateError};
+use verdict_translate::{AccessKind, TranslateError};
 
 /// How blocks are cut.
 #[derive(Clone, Debug)]
@@ -254,20 +254,17 @@ fn drain(machine: &mut Machine, into: &mut Vec<Logged>) {
             0 => u64::MAX,
             faulted => faulted - 1,
         };
+        let logged: Vec<u64> = (1..words as usize).map(|word| read(at + word)).collect();
         for access in accesses
             .iter()
             .take_while(|a| u64::from(a.instruction) < executed)
         {
-            let base = match access.base {
-                AddressWord::Constant => 0,
-                AddressWord::Logged(word) => read(at + 1 + usize::from(word)),
-            };
             into.push(Logged {
-                address: base.wrapping_add(access.displacement),
+                address: access.address(&logged),
                 size: access.size,
                 kind: access.kind,
                 locked: access.locked,
-                repeat: access.repeat.map(|word| read(at + 1 + usize::from(word))),
+                repeat: access.repeat.map(|word| logged[usize::from(word)]),
             });
         }
         at += words.max(1) as usize;

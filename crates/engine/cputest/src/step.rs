@@ -183,12 +183,12 @@ impl Stepper {
                 1
             };
             for element in 0..elements {
-                let address = virtual_address(memory, element, state);
+                let address = virtual_address(memory, element, state)
+                    .wrapping_add(bit_offset(instruction, state));
                 let size = access_size(memory, instruction);
                 // State-saving areas have no size of their own; strings go both ways.
                 let reach = (size.max(4096)) * repeat.unwrap_or(0).max(1);
-                let bits = bit_offset(instruction, state);
-                if is_off_limits(address.wrapping_add(bits), reach)
+                if is_off_limits(address, reach)
                     || is_off_limits(address.saturating_sub(reach), reach)
                 {
                     return false;
@@ -270,7 +270,8 @@ fn bit_offset(instruction: &Instruction, state: &State) -> u64 {
         4 => value as i32 as i64,
         _ => value as i64,
     };
-    (signed >> 3) as u64
+    let size = register.size() as i64;
+    (signed.div_euclid(8 * size) * size) as u64
 }
 
 fn virtual_address(memory: &UsedMemory, element: usize, state: &State) -> u64 {

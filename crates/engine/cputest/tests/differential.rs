@@ -89,6 +89,12 @@ fn a_logged_xlat() {
 }
 
 #[test]
+fn a_logged_bit_test_beyond_its_operand() {
+    // mov rdi, 0x18010800; mov rax, -1000; lock bts [rdi], rax; btr [rdi], eax; mov eax, 999; btc [rdi], ax
+    same("48bf0008011800000000 48c7c018fcffff f0480fab07 0fb307 b8e7030000 660fbb07");
+}
+
+#[test]
 fn a_breakpoint_with_a_prefix() {
     same("67cc"); // addr32 int3
 }

@@ -1,7 +1,7 @@
 //! The executor's end of the access log: a buffer that translated code fills and that is emptied between slices.
 
 use verdict_cache::{BlockId, CodeCache, ONE_OFF_BLOCK_ID};
-use verdict_translate::{AccessKind, AddressWord, LOG_WORDS_PER_INSTRUCTION_MAX, LoggedAccess};
+use verdict_translate::{AccessKind, LOG_WORDS_PER_INSTRUCTION_MAX, LoggedAccess};
 
 /// Words of the buffer: what a slice can fill in the worst case.
 const WORDS: usize = 256 << 10;
@@ -77,11 +77,7 @@ impl AccessLog {
 }
 
 fn fold(hash: u64, thread: u32, access: &LoggedAccess, logged: &[u64]) -> u64 {
-    let base = match access.base {
-        AddressWord::Constant => 0,
-        AddressWord::Logged(word) => logged[usize::from(word)],
-    };
-    let address = base.wrapping_add(access.displacement);
+    let address = access.address(logged);
     let repeat = access.repeat.map_or(1, |word| logged[usize::from(word)]);
     let kind = match access.kind {
         AccessKind::Read => 1,

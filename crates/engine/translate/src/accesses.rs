@@ -11,7 +11,7 @@ use crate::block::Borrowed;
 use crate::emit::Emitter;
 use crate::operands::{GprSet, free_register, gpr_of, register_of, register_of_32, registers_used};
 use iced_x86::{
-    Code, CodeSize, Instruction, InstructionInfoFactory, MemoryOperand, OpAccess, Register,
+    Code, CodeSize, Instruction, InstructionInfoFactory, MemoryOperand, OpAccess, OpKind, Register,
     UsedMemory,
 };
 use verdict_cpu::{Gpr, offset};
@@ -49,8 +49,34 @@ pub struct LoggedAccess {
     pub kind: AccessKind,
     /// LOCK prefix, or XCHG with memory.
     pub locked: bool,
+    /// For bit tests with the bit's number in a register: what the address is moved by.
+    pub bit: Option<BitOffset>,
     /// For repeated string instructions, the word that holds how often `size` bytes are accessed.
     pub repeat: Option<u16>,
+}
+
+/// The number of a bit counts from the operand's address on, in both directions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BitOffset {
+    /// The log's word that holds the register.
+    pub word: u16,
+}
+
+impl LoggedAccess {
+    /// The first byte accessed, given the block's words in the log after its header.
+    pub fn address(&self, words: &[u64]) -> u64 {
+        let base = match self.base {
+            AddressWord::Constant => 0,
+            AddressWord::Logged(word) => words[usize::from(word)],
+        };
+        let moved = self.bit.map_or(0, |bit| {
+            // The register is as wide as the operand; its value is signed and counts bits, the CPU moves by operands.
+            let bits = 8 * self.size;
+            let number = (words[usize::from(bit.word)] as i64) << (64 - bits) >> (64 - bits);
+            (number >> bits.ilog2()).wrapping_mul(i64::from(self.size)) as u64
+        });
+        base.wrapping_add(self.displacement).wrapping_add(moved)
+    }
 }
 
 pub(crate) const SLOT_POINTER: usize = 4;
@@ -138,6 +164,9 @@ impl AccessLog {
         let repeat = (repeated && !memory.is_empty()).then(|| self.register_word(emit, Gpr::Rcx));
         for operand in &memory {
             let (base, displacement) = self.address(emit, operand);
+            let bit = bit_register(instruction).map(|register| BitOffset {
+                word: self.register_word(emit, register),
+            });
             self.accesses.push(LoggedAccess {
                 instruction: number,
                 base,
@@ -146,6 +175,7 @@ impl AccessLog {
                 kind: kind_of(operand.access()),
                 locked: instruction.has_lock_prefix()
                     || instruction.mnemonic() == iced_x86::Mnemonic::Xchg,
+                bit,
                 repeat,
             });
         }
@@ -251,6 +281,16 @@ fn is_logged(memory: &UsedMemory, instruction: &Instruction) -> bool {
     let no_access = matches!(memory.access(), OpAccess::None | OpAccess::NoMemAccess);
     let hint = instruction.mnemonic() == iced_x86::Mnemonic::Nop;
     !(own_segment || own_stack || vector_index || no_access || hint)
+}
+
+/// The register with the bit's number, if the instruction tests a bit of memory so.
+fn bit_register(instruction: &Instruction) -> Option<Gpr> {
+    use iced_x86::Mnemonic::*;
+    let tests = matches!(instruction.mnemonic(), Bt | Bts | Btr | Btc);
+    let by_register = instruction.op1_kind() == OpKind::Register;
+    (tests && by_register)
+        .then(|| gpr_of(instruction.op1_register()))
+        .flatten()
 }
 
 /// Bytes of one access; the description of a repeated operand has no size of its own.

@@ -18,7 +18,7 @@ mod flags;
 mod operands;
 mod pad;
 
-pub use accesses::{AccessKind, AddressWord, LoggedAccess};
+pub use accesses::{AccessKind, AddressWord, BitOffset, LoggedAccess};
 pub use block::{
     BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Request, Scope,
     TranslateError, translate,

@@ -216,11 +216,11 @@ fn logged_accesses_share_the_words_of_their_bases() {
               400100ab  mov qword ptr [70000080h],10000000h
               400100b7  mov qword ptr [70000098h],5
               400100c3  jmp qword ptr [700000E0h]
-            LoggedAccess { instruction: 0, base: Logged(0), displacement: 8, size: 8, kind: Read, locked: false, repeat: None }
-            LoggedAccess { instruction: 1, base: Logged(0), displacement: 10, size: 8, kind: Write, locked: false, repeat: None }
-            LoggedAccess { instruction: 2, base: Logged(1), displacement: 0, size: 4, kind: ReadWrite, locked: false, repeat: None }
-            LoggedAccess { instruction: 3, base: Logged(0), displacement: 0, size: 1, kind: Write, locked: false, repeat: Some(2) }
-            LoggedAccess { instruction: 3, base: Logged(3), displacement: 0, size: 1, kind: Read, locked: false, repeat: Some(2) }
+            LoggedAccess { instruction: 0, base: Logged(0), displacement: 8, size: 8, kind: Read, locked: false, bit: None, repeat: None }
+            LoggedAccess { instruction: 1, base: Logged(0), displacement: 10, size: 8, kind: Write, locked: false, bit: None, repeat: None }
+            LoggedAccess { instruction: 2, base: Logged(1), displacement: 0, size: 4, kind: ReadWrite, locked: false, bit: None, repeat: None }
+            LoggedAccess { instruction: 3, base: Logged(0), displacement: 0, size: 1, kind: Write, locked: false, bit: None, repeat: Some(2) }
+            LoggedAccess { instruction: 3, base: Logged(3), displacement: 0, size: 1, kind: Read, locked: false, bit: None, repeat: Some(2) }
         "#]],
     );
 }
