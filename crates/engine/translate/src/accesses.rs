@@ -6,6 +6,9 @@
 //!
 //! Not logged: accesses through fs and gs, through rsp without an index, pushes and pops (a thread's own), and
 //! gathers and scatters, whose addresses no single word describes.
+//!
+//! A repeated string instruction is logged by where it begins and its count: the direction flag is not in the log. A
+//! branch logs what it reads before it runs, so one that faults has logged an access that did not happen.
 
 use crate::block::Borrowed;
 use crate::emit::Emitter;

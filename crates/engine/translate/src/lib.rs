@@ -6,9 +6,13 @@
 //!
 //! Invariants of translated code:
 //! - guest flags, registers and stack (the red zone included) are exactly the guest's at every instruction
-//!   boundary, but for registers named in the block's fault map as borrowed at that point;
+//!   boundary, but for registers named in the block's fault map as borrowed at that point, and for arithmetic flags
+//!   that no instruction will read any more: a stop or a fault before they are overwritten may show others;
 //! - the budget in the context goes down by exactly one per guest instruction, whatever the instrumentation;
-//! - no host address ever reaches guest memory or guest registers.
+//! - no host address ever reaches guest memory or guest registers, but for the address of the last x87 instruction,
+//!   which the CPU keeps and FNSTENV, FXSAVE and XSAVE write out.
+//!
+//! `verdict-cputest` compares all this with the CPU.
 #![forbid(unsafe_code)]
 
 mod accesses;
