@@ -18,7 +18,7 @@ struct Guard {
 }
 
 static void work(int id, long &caught, long &unwound, std::exception_ptr &last) {
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 40; i++) {
         try {
             try {
                 deep(i % 20, unwound);
