@@ -24,11 +24,13 @@ fuzz_target!(|code: &[u8]| {
                     scope,
                     instrumentation,
                     fetch: &fetch,
+                    read_word: &|_| None,
+                    usual_way: &|_| None,
                 };
                 let Ok(block) = translate(&request) else {
                     continue;
                 };
-                assert!(block.instructions >= 1 && block.guest_len as usize <= code.len());
+                assert!(block.instructions >= 1);
             }
         }
     }

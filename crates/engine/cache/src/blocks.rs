@@ -5,8 +5,8 @@ use crate::tables::Tables;
 use rustc_hash::FxHashMap;
 use verdict_cpu::layout::{CACHE_LEN, CACHE_START, PAGE};
 use verdict_translate::{
-    Block, FaultEntry, Instrumentation, LoggedAccess, Request, Scope, TranslateError, indirect_pad,
-    translate,
+    Block, FaultEntry, Instrumentation, LoggedAccess, Request, Scope, TranslateError, Way,
+    indirect_pad, translate,
 };
 
 /// Names a block of the current generation of the cache.
@@ -22,15 +22,17 @@ struct Entry {
     pc: u64,
     host: u64,
     host_len: u32,
-    guest_len: u32,
+    ranges: Box<[(u64, u32)]>,
     instructions: u32,
-    log_words: u32,
+    log_words: Box<[u16]>,
     faults: Box<[FaultEntry]>,
     accesses: Box<[LoggedAccess]>,
     /// Links of other blocks that lead here.
     incoming: Vec<u32>,
     pad: Option<u64>,
     live: bool,
+    /// The furthest way out that was ever used, as a link number.
+    furthest: Option<u32>,
 }
 
 struct LinkEntry {
@@ -39,6 +41,10 @@ struct LinkEntry {
     patch: u64,
     /// Host address of the stub.
     stub: u64,
+    /// The block it leaves.
+    from: BlockId,
+    /// For a way off the block's path: the branch, and the way that the path follows.
+    leaves: Option<(u64, Way)>,
 }
 
 /// What a host address inside the cache stands for.
@@ -52,8 +58,26 @@ pub struct FaultSite {
     pub entry: FaultEntry,
     /// Guest instructions of the block that had not retired.
     pub unretired: u32,
-    /// Words of the block in the access log.
-    pub log_words: u32,
+}
+
+impl FaultSite {
+    fn new(code: u64, entry: FaultEntry, instructions: u32) -> Self {
+        FaultSite {
+            pc: entry.pc,
+            host: code + u64::from(entry.host),
+            entry,
+            unretired: instructions - u32::from(entry.retired),
+        }
+    }
+}
+
+/// The constant part of a block's access log.
+#[derive(Clone, Copy, Debug)]
+pub struct LoggedBlock<'a> {
+    /// The accesses in order.
+    pub accesses: &'a [LoggedAccess],
+    /// Words logged (header included) once so many instructions have retired.
+    pub words: &'a [u16],
 }
 
 /// A block that runs once.
@@ -92,6 +116,8 @@ pub struct CodeCache {
     by_page: FxHashMap<u64, Vec<BlockId>>,
     links: Vec<LinkEntry>,
     one_off: Option<Block>,
+    /// Conditional branches that usually go the other way than by default.
+    ways: FxHashMap<u64, Way>,
     stats: CacheStats,
 }
 
@@ -103,8 +129,13 @@ impl std::fmt::Debug for CodeCache {
     }
 }
 
-/// Reads guest code for translation.
-pub type Fetch<'a> = &'a dyn Fn(u64, &mut [u8]) -> usize;
+/// How the translator reads the guest.
+pub struct GuestCode<'a> {
+    /// Code: fills the buffer from an address, returns how many bytes are executable there.
+    pub fetch: &'a dyn Fn(u64, &mut [u8]) -> usize,
+    /// A word of data.
+    pub read_word: &'a dyn Fn(u64) -> Option<u64>,
+}
 
 impl CodeCache {
     /// Maps the cache and its tables.
@@ -123,6 +154,7 @@ impl CodeCache {
             by_page: FxHashMap::default(),
             links: Vec::new(),
             one_off: None,
+            ways: FxHashMap::default(),
             stats: CacheStats::default(),
         })
     }
@@ -142,10 +174,13 @@ impl CodeCache {
         self.entries[block.0 as usize].host
     }
 
-    /// What a block writes to the access log, and how many words.
-    pub fn logged_accesses(&self, block: BlockId) -> (&[LoggedAccess], u32) {
+    /// What a block writes to the access log.
+    pub fn logged(&self, block: BlockId) -> LoggedBlock<'_> {
         let entry = &self.entries[block.0 as usize];
-        (&entry.accesses, entry.log_words)
+        LoggedBlock {
+            accesses: &entry.accesses,
+            words: &entry.log_words,
+        }
     }
 
     /// Number of guest instructions of a block.
@@ -159,7 +194,7 @@ impl CodeCache {
     }
 
     /// Makes the block at `pc`. A full cache is emptied first: ids and links from before are void then.
-    pub fn insert(&mut self, pc: u64, fetch: Fetch<'_>) -> Result<BlockId, TranslateError> {
+    pub fn insert(&mut self, pc: u64, guest: &GuestCode<'_>) -> Result<BlockId, TranslateError> {
         if self.is_full() {
             self.flush();
         }
@@ -172,7 +207,9 @@ impl CodeCache {
             block_id: id.0,
             scope: Scope::Cached { first_link },
             instrumentation: self.instrumentation,
-            fetch,
+            fetch: guest.fetch,
+            read_word: guest.read_word,
+            usual_way: &|branch| self.ways.get(&branch).copied(),
         })?;
         self.memory.append(&block.code);
         self.stats.blocks += 1;
@@ -182,8 +219,10 @@ impl CodeCache {
             target: link.target,
             patch: host + u64::from(link.patch),
             stub: host + u64::from(link.stub),
+            from: id,
+            leaves: link.leaves,
         }));
-        for page in pages(pc, block.guest_len) {
+        for page in pages(&block.ranges) {
             self.by_page.entry(page).or_default().push(id);
         }
         self.by_pc.insert(pc, id);
@@ -191,27 +230,58 @@ impl CodeCache {
             pc,
             host,
             host_len: block.code.len() as u32,
-            guest_len: block.guest_len,
+            ranges: block.ranges.into(),
             instructions: block.instructions,
-            log_words: block.log_words,
+            log_words: block.log_words.into(),
             faults: block.faults.into(),
             accesses: block.accesses.into(),
             incoming: Vec::new(),
             pad: None,
             live: true,
+            furthest: None,
         });
         Ok(id)
     }
 
     /// The guest pages a block was made from.
-    pub fn guest_pages(&self, block: BlockId) -> impl Iterator<Item = u64> + use<> {
-        let entry = &self.entries[block.0 as usize];
-        pages(entry.pc, entry.guest_len)
+    pub fn guest_pages(&self, block: BlockId) -> Vec<u64> {
+        pages(&self.entries[block.0 as usize].ranges)
     }
 
     /// Where a link goes.
     pub fn link_target(&self, link: u32) -> Option<u64> {
         self.links.get(link as usize).map(|link| link.target)
+    }
+
+    /// A link is used for the first time. If it leaves its block's path before the path has ever been followed further,
+    /// the path was a bad guess: the block is forgotten, to be made again along the way that was really taken. Returns
+    /// whether the link still exists.
+    pub fn first_use(&mut self, link: u32) -> bool {
+        let LinkEntry { from, leaves, .. } = self.links[link as usize];
+        let entry = &mut self.entries[from.0 as usize];
+        let further = entry.furthest.is_some_and(|furthest| furthest > link);
+        entry.furthest = entry.furthest.max(Some(link));
+        match leaves {
+            Some((branch, followed))
+                if !further && entry.live && !self.ways.contains_key(&branch) =>
+            {
+                self.ways.insert(branch, followed.flipped());
+                self.drop_block(from);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Forgets one block and takes it off its pages.
+    fn drop_block(&mut self, block: BlockId) {
+        for page in self.guest_pages(block) {
+            if let Some(blocks) = self.by_page.get_mut(&page) {
+                blocks.retain(|other| *other != block);
+            }
+        }
+        self.forget(block);
+        self.stats.invalidated -= 1;
     }
 
     /// Makes a link jump straight to its block.
@@ -252,7 +322,7 @@ impl CodeCache {
         &mut self,
         pc: u64,
         instructions: u32,
-        fetch: Fetch<'_>,
+        guest: &GuestCode<'_>,
     ) -> Result<OneOff, TranslateError> {
         let block = translate(&Request {
             pc,
@@ -260,7 +330,9 @@ impl CodeCache {
             block_id: ONE_OFF_BLOCK_ID,
             scope: Scope::OneOff { instructions },
             instrumentation: self.instrumentation,
-            fetch,
+            fetch: guest.fetch,
+            read_word: guest.read_word,
+            usual_way: &|branch| self.ways.get(&branch).copied(),
         })?;
         assert!(
             block.code.len() as u64 <= ONE_OFF_LEN,
@@ -277,10 +349,17 @@ impl CodeCache {
     }
 
     /// What the one-off block in place writes to the access log.
-    pub fn one_off_accesses(&self) -> (&[LoggedAccess], u32) {
-        self.one_off
-            .as_ref()
-            .map_or((&[], 0), |block| (&block.accesses, block.log_words))
+    pub fn logged_one_off(&self) -> LoggedBlock<'_> {
+        match &self.one_off {
+            Some(block) => LoggedBlock {
+                accesses: &block.accesses,
+                words: &block.log_words,
+            },
+            None => LoggedBlock {
+                accesses: &[],
+                words: &[],
+            },
+        }
     }
 
     /// True if the address lies in the cache.
@@ -292,26 +371,16 @@ impl CodeCache {
     pub fn fault_site(&self, host: u64) -> Option<FaultSite> {
         if host < CACHE_START + ONE_OFF_LEN {
             let block = self.one_off.as_ref()?;
-            return fault_entry(&block.faults, host - CACHE_START).map(|entry| FaultSite {
-                pc: block.pc + u64::from(entry.guest),
-                host: CACHE_START + u64::from(entry.host),
-                entry,
-                unretired: block.instructions - u32::from(entry.retired),
-                log_words: block.log_words,
-            });
+            return fault_entry(&block.faults, host - CACHE_START)
+                .map(|entry| FaultSite::new(CACHE_START, entry, block.instructions));
         }
         let after = self.entries.partition_point(|entry| entry.host <= host);
         let block = self.entries.get(after.checked_sub(1)?)?;
         if host >= block.host + u64::from(block.host_len) {
             return None;
         }
-        fault_entry(&block.faults, host - block.host).map(|entry| FaultSite {
-            pc: block.pc + u64::from(entry.guest),
-            host: block.host + u64::from(entry.host),
-            entry,
-            unretired: block.instructions - u32::from(entry.retired),
-            log_words: block.log_words,
-        })
+        fault_entry(&block.faults, host - block.host)
+            .map(|entry| FaultSite::new(block.host, entry, block.instructions))
     }
 
     /// True if a block was made from this guest page.
@@ -393,6 +462,13 @@ fn fault_entry(faults: &[FaultEntry], offset: u64) -> Option<FaultEntry> {
     faults.get(after.checked_sub(1)?).copied()
 }
 
-fn pages(pc: u64, len: u32) -> impl Iterator<Item = u64> + use<> {
-    pc / PAGE..(pc + u64::from(len.max(1)) - 1) / PAGE + 1
+/// The pages of some ranges, each once.
+fn pages(ranges: &[(u64, u32)]) -> Vec<u64> {
+    let mut pages: Vec<u64> = ranges
+        .iter()
+        .flat_map(|(start, len)| start / PAGE..=(start + u64::from(*len) - 1) / PAGE)
+        .collect();
+    pages.sort_unstable();
+    pages.dedup();
+    pages
 }

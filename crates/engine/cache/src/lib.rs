@@ -8,5 +8,7 @@ mod blocks;
 mod memory;
 mod tables;
 
-pub use blocks::{BlockId, CacheStats, CodeCache, FaultSite, Fetch, ONE_OFF_BLOCK_ID, OneOff};
+pub use blocks::{
+    BlockId, CacheStats, CodeCache, FaultSite, GuestCode, LoggedBlock, ONE_OFF_BLOCK_ID, OneOff,
+};
 pub use memory::{CacheMemoryError, CodeCopy};

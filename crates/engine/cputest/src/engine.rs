@@ -4,7 +4,7 @@ use crate::machine::{Faulted, Machine, Running};
 use crate::program::Encoded;
 use crate::random::Random;
 use crate::state::State;
-use verdict_cache::{BlockId, ONE_OFF_BLOCK_ID};
+use verdict_cache::{BlockId, GuestCode, ONE_OFF_BLOCK_ID};
 use verdict_cpu::ExitReason;
 use verdict_translate::{AccessKind, TranslateError};
 
@@ -173,13 +173,22 @@ fn last_piece(
     }
 }
 
+/// A word of the program's data, by which the translator guesses where a jump through memory goes.
+fn read_word(address: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    verdict_cpu::copy_from_guest(address, &mut bytes).then(|| u64::from_le_bytes(bytes))
+}
+
 fn block(machine: &mut Machine, program: &Encoded) -> Result<u64, TranslateError> {
     let pc = machine.context().rip;
     if let Some(block) = machine.cache.lookup(pc) {
         return Ok(machine.cache.host_address(block));
     }
-    let fetch = |address: u64, buffer: &mut [u8]| program.fetch(address, buffer);
-    let block = machine.cache.insert(pc, &fetch)?;
+    let guest = GuestCode {
+        fetch: &|address, buffer| program.fetch(address, buffer),
+        read_word: &read_word,
+    };
+    let block = machine.cache.insert(pc, &guest)?;
     Ok(machine.cache.host_address(block))
 }
 
@@ -192,8 +201,11 @@ fn one_off(
     // The log of an earlier one-off block refers to code that is about to be replaced.
     drain(machine, logged);
     let pc = machine.context().rip;
-    let fetch = |address: u64, buffer: &mut [u8]| program.fetch(address, buffer);
-    let made = machine.cache.one_off(pc, instructions, &fetch)?;
+    let guest = GuestCode {
+        fetch: &|address, buffer| program.fetch(address, buffer),
+        read_word: &read_word,
+    };
+    let made = machine.cache.one_off(pc, instructions, &guest)?;
     machine.context().budget -= i64::from(made.instructions);
     Ok(made.host)
 }
@@ -206,7 +218,7 @@ fn follow_link(machine: &mut Machine, program: &Encoded) -> Result<(), Stop> {
         )));
     };
     machine.context().rip = target;
-    if block(machine, program).is_ok() {
+    if machine.cache.first_use(link) && block(machine, program).is_ok() {
         let block = machine.cache.lookup(target).expect("just made");
         machine.cache.link(link, block);
     }
@@ -215,25 +227,16 @@ fn follow_link(machine: &mut Machine, program: &Encoded) -> Result<(), Stop> {
 
 /// Notes in the header of a block how far it came.
 fn interrupt_log(machine: &mut Machine, faulted: &Faulted) {
-    let Some(executed) = faulted.interrupted_log else {
+    let Some((executed, words)) = faulted.interrupted_log else {
         return;
     };
     let at = log_used(machine);
     machine.log[at] |= (u64::from(executed) + 1) << 32;
-    let words = log_words(machine, machine.log[at] as u32);
     machine.context().log_next += 8 * u64::from(words);
 }
 
 fn log_used(machine: &mut Machine) -> usize {
     ((machine.context().log_next - machine.log.as_ptr() as u64) / 8) as usize
-}
-
-fn log_words(machine: &Machine, id: u32) -> u32 {
-    if id == ONE_OFF_BLOCK_ID {
-        machine.cache.one_off_accesses().1
-    } else {
-        machine.cache.logged_accesses(BlockId(id)).1
-    }
 }
 
 /// Reads the log and empties it.
@@ -245,19 +248,21 @@ fn drain(machine: &mut Machine, into: &mut Vec<Logged>) {
         let read = |at: usize| unsafe { std::ptr::read_volatile(&machine.log[at]) };
         let header = read(at);
         let id = header as u32;
-        let (accesses, words) = if id == ONE_OFF_BLOCK_ID {
-            machine.cache.one_off_accesses()
+        let block = if id == ONE_OFF_BLOCK_ID {
+            machine.cache.logged_one_off()
         } else {
-            machine.cache.logged_accesses(BlockId(id))
+            machine.cache.logged(BlockId(id))
         };
         let executed = match header >> 32 {
-            0 => u64::MAX,
-            faulted => faulted - 1,
+            0 => block.words.len() - 1,
+            early => early as usize - 1,
         };
-        let logged: Vec<u64> = (1..words as usize).map(|word| read(at + word)).collect();
-        for access in accesses
+        let words = usize::from(block.words[executed]);
+        let logged: Vec<u64> = (1..words).map(|word| read(at + word)).collect();
+        for access in block
+            .accesses
             .iter()
-            .take_while(|a| u64::from(a.instruction) < executed)
+            .take_while(|a| usize::from(a.instruction) < executed)
         {
             into.push(Logged {
                 address: access.address(&logged),
@@ -267,7 +272,7 @@ fn drain(machine: &mut Machine, into: &mut Vec<Logged>) {
                 repeat: access.repeat.map(|word| logged[usize::from(word)]),
             });
         }
-        at += words.max(1) as usize;
+        at += words;
     }
     let start = machine.log.as_ptr() as u64;
     machine.context().log_next = start;

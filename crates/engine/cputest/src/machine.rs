@@ -40,7 +40,7 @@ pub(crate) struct Faulted {
     /// Under the engine: instructions of the block that had not retired.
     pub(crate) unretired: u32,
     /// Under the engine: the block had logged so many of its instructions' accesses.
-    pub(crate) interrupted_log: Option<u32>,
+    pub(crate) interrupted_log: Option<(u32, u16)>,
 }
 
 pub(crate) struct Machine {
@@ -208,12 +208,12 @@ impl Machine {
         // A breakpoint has been executed when it is told.
         let executed = if trapped { frame.rip() - site.host } else { 0 };
         state.rip = site.pc + executed;
-        let logging = site.log_words > 0 && site.entry.borrowed.slots().any(|(slot, _)| slot >= 4);
         self.faulted = Some(Faulted {
             fault: fault_of(frame),
             state,
             unretired: site.unretired - u32::from(trapped),
-            interrupted_log: logging.then_some(u32::from(site.entry.retired)),
+            interrupted_log: (site.entry.log_words > 0)
+                .then_some((u32::from(site.entry.retired), site.entry.log_words)),
         });
     }
 }

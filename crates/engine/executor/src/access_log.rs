@@ -54,24 +54,27 @@ impl AccessLog {
             // SAFETY: in bounds; volatile because translated code, not Rust, wrote the words.
             let header = unsafe { std::ptr::read_volatile(&self.words[at]) };
             let id = header as u32;
-            let (accesses, words) = if id == ONE_OFF_BLOCK_ID {
-                cache.one_off_accesses()
+            let block = if id == ONE_OFF_BLOCK_ID {
+                cache.logged_one_off()
             } else {
-                cache.logged_accesses(BlockId(id))
+                cache.logged(BlockId(id))
             };
+            let whole = block.words.len().saturating_sub(1);
             let executed = match header >> 32 {
-                0 => u64::MAX,
-                faulted => faulted - 1,
+                0 => whole,
+                early => early as usize - 1,
             };
-            let logged = &self.words[at + 1..at + words.max(1) as usize];
-            for access in accesses
+            let words = usize::from(block.words[executed]);
+            let logged = &self.words[at + 1..at + words];
+            for access in block
+                .accesses
                 .iter()
-                .take_while(|access| u64::from(access.instruction) < executed)
+                .take_while(|access| usize::from(access.instruction) < executed)
             {
                 self.hash = fold(self.hash, thread, access, logged);
                 self.count += 1;
             }
-            at += words.max(1) as usize;
+            at += words;
         }
     }
 }

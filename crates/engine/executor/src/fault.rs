@@ -102,12 +102,12 @@ impl Executor {
         context.guest_fs = fs_base;
         context.budget += i64::from(unretired);
         context.exit_reason = ExitReason::Fault as u64;
-        if site.log_words > 0 && !site.entry.borrowed.slots().all(|(slot, _)| slot < 4) {
+        if site.entry.log_words > 0 {
             // The block was interrupted while logging: note how far it came.
             let header = context.log_next as *mut u64;
             // SAFETY: the block has written its header word there.
             unsafe { *header |= (u64::from(site.entry.retired) + 1) << 32 };
-            context.log_next += 8 * u64::from(site.log_words);
+            context.log_next += 8 * u64::from(site.entry.log_words);
         }
         let area = context.xsave_area as *mut u8;
         let len = self.kernel.options.vector_len;

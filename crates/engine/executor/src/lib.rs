@@ -43,6 +43,8 @@ struct Executor {
     log: Option<access_log::AccessLog>,
     /// Instructions left of the current thread's turn.
     turn: u64,
+    /// Nobody else can become able to run while the current thread runs: turns do not matter.
+    alone: bool,
     /// The next instruction runs alone: it writes to a page that holds translated code.
     single_step: bool,
     /// What the signal handler saw.

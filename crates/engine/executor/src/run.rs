@@ -3,6 +3,7 @@
 use crate::{Executor, setup};
 use std::ffi::CString;
 use std::time::Instant;
+use verdict_cache::GuestCode;
 use verdict_cpu::{Context, ExitReason, Gpr, read_gs_base, write_gs_base};
 use verdict_kernel::{ExecRequest, ForkRequest, ForkSide, Idle, Outcome, Role, bit};
 use verdict_protocol::{ExecutorConfig, Inherited};
@@ -11,6 +12,15 @@ use verdict_translate::TranslateError;
 
 /// Longest slice: how late the guest may notice a signal from outside.
 const SLICE_MAX: u64 = 1 << 20;
+
+/// Where a slice may end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum SliceEnd {
+    /// At its last instruction.
+    Exact,
+    /// Before the block that does not fit any more.
+    AtBlock,
+}
 
 /// Why a slice ended.
 enum Slice {
@@ -104,7 +114,7 @@ impl Executor {
     fn slice_over(&mut self) -> Outcome {
         self.kernel.take_host_signals();
         self.kernel.fire_timers();
-        if self.turn == 0 {
+        if self.turn == 0 && !self.alone {
             self.reschedule(Reason::QuantumEnd);
         }
         Outcome::Continue
@@ -198,30 +208,46 @@ impl Executor {
         for range in self.kernel.memory.take_stale() {
             self.cache.invalidate(range.start, range.end);
         }
-        let budget = self.slice_budget();
+        let (budget, end) = self.slice_budget();
         self.load_thread();
         self.context().budget = budget as i64;
         let before = self.config.stats.then(Instant::now);
         let translated = self.times.translate_ns;
-        let slice = self.run_blocks();
+        let slice = self.run_blocks(end);
         if let Some(before) = before {
             let spent = before.elapsed().as_nanos() as u64;
             self.times.guest_ns += spent.saturating_sub(self.times.translate_ns - translated);
         }
-        self.store_thread(budget);
+        let retired = self.store_thread(budget);
+        if !self.alone {
+            self.turn = self.turn.saturating_sub(retired);
+        }
         slice
     }
 
-    /// Instructions until the next thing that must happen at an exact count.
-    fn slice_budget(&mut self) -> u64 {
-        let mut budget = self.turn.clamp(1, SLICE_MAX);
+    /// How long the current thread may run, and whether it must stop at exactly that instruction.
+    ///
+    /// Only what the guest can notice needs an exact end: a switch, a timer. The other limits (the log's buffer, how
+    /// late a signal from outside may be) end a slice at a block's boundary, since where does not matter.
+    fn slice_budget(&mut self) -> (u64, SliceEnd) {
+        self.alone = self.kernel.is_alone();
+        let mut exact = if self.alone {
+            u64::MAX
+        } else {
+            self.turn.max(1)
+        };
         if let Some(timer) = self.kernel.next_timer() {
-            budget = budget.min(timer.saturating_sub(self.kernel.now()).max(1));
+            exact = exact.min(timer.saturating_sub(self.kernel.now()).max(1));
         }
-        if let Some(log) = &self.log {
-            budget = budget.min(log.slice_max());
+        let loose = self
+            .log
+            .as_ref()
+            .map_or(SLICE_MAX, |log| SLICE_MAX.min(log.slice_max()));
+        if exact <= loose {
+            (exact, SliceEnd::Exact)
+        } else {
+            (loose, SliceEnd::AtBlock)
         }
-        budget
     }
 
     /// Puts the current thread's registers into the context.
@@ -244,7 +270,7 @@ impl Executor {
     }
 
     /// Takes the registers back and counts what was retired.
-    fn store_thread(&mut self, budget: u64) {
+    fn store_thread(&mut self, budget: u64) -> u64 {
         self.drain_log();
         let context = self.context();
         if context.canary != Context::CANARY {
@@ -262,7 +288,7 @@ impl Executor {
         thread.registers.gs_base = read_gs_base();
         thread.retired += retired;
         self.kernel.retired += retired;
-        self.turn = self.turn.saturating_sub(retired);
+        retired
     }
 
     fn drain_log(&mut self) {
@@ -275,7 +301,7 @@ impl Executor {
         }
     }
 
-    fn run_blocks(&mut self) -> Slice {
+    fn run_blocks(&mut self, end: SliceEnd) -> Slice {
         loop {
             let pc = self.context().rip;
             let entry = if std::mem::take(&mut self.single_step) {
@@ -315,7 +341,7 @@ impl Executor {
                     }
                     ExitReason::Budget => {
                         let left = self.context().budget;
-                        if left <= 0 {
+                        if left <= 0 || end == SliceEnd::AtBlock {
                             return Slice::Done;
                         }
                         let pc = self.context().rip;
@@ -346,8 +372,11 @@ impl Executor {
             self.drain_log();
         }
         let memory = &self.kernel.memory;
-        let fetch = |address: u64, buffer: &mut [u8]| fetch(memory, address, buffer);
-        let block = self.cache.insert(pc, &fetch)?;
+        let guest = GuestCode {
+            fetch: &|address, buffer| fetch(memory, address, buffer),
+            read_word: &|address| memory.read_u64(address).ok(),
+        };
+        let block = self.cache.insert(pc, &guest)?;
         for page in self.cache.guest_pages(block) {
             self.kernel.memory.watch(page);
         }
@@ -362,8 +391,11 @@ impl Executor {
         // The log of an earlier one-off block refers to code that is about to be replaced.
         self.drain_log();
         let memory = &self.kernel.memory;
-        let fetch = |address: u64, buffer: &mut [u8]| fetch(memory, address, buffer);
-        let made = self.cache.one_off(pc, instructions, &fetch)?;
+        let guest = GuestCode {
+            fetch: &|address, buffer| fetch(memory, address, buffer),
+            read_word: &|_| None,
+        };
+        let made = self.cache.one_off(pc, instructions, &guest)?;
         self.context().budget -= i64::from(made.instructions);
         Ok(made.host)
     }
@@ -375,6 +407,9 @@ impl Executor {
             self.engine_fault("a branch that is not the cache's");
         };
         self.context().rip = target;
+        if !self.cache.first_use(link) {
+            return;
+        }
         let flushes = self.cache.stats().flushes;
         if self.block(target).is_ok() && self.cache.stats().flushes == flushes {
             let block = self.cache.lookup(target).expect("just made");

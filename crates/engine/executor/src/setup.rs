@@ -89,6 +89,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         cache,
         scheduler,
         log,
+        alone: false,
         single_step: false,
         fault: None,
         in_guest: false,

@@ -259,6 +259,19 @@ impl Kernel {
             .collect()
     }
 
+    /// True if no other thread can run or become able to by anything but what the running one does.
+    pub fn is_alone(&self) -> bool {
+        self.threads.iter().enumerate().all(|(index, thread)| {
+            index == self.current
+                || match &thread.state {
+                    State::Exited => true,
+                    State::Runnable => false,
+                    State::Waiting(Wait::Futex { deadline, .. }) => deadline.is_none(),
+                    State::Waiting(_) => false,
+                }
+        })
+    }
+
     /// Threads that are not gone.
     pub fn live_threads(&self) -> usize {
         self.threads

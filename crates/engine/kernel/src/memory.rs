@@ -65,14 +65,15 @@ impl Memory {
 
     /// Bytes from `address` on that the guest may execute, at most `want`.
     pub fn executable_len(&self, address: u64, want: u64) -> u64 {
+        let limit = address.saturating_add(want);
         let mut end = address;
-        while end < address + want {
+        while end < limit {
             match self.find(end) {
                 Some((_, mapping)) if mapping.prot & libc::PROT_EXEC != 0 => end = mapping.end,
                 _ => break,
             }
         }
-        end.min(address + want) - address
+        end.min(limit) - address
     }
 
     /// True if every byte may be accessed as `prot` says.

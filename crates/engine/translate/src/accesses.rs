@@ -111,7 +111,9 @@ pub(crate) fn prefix_with_free_registers(
     instructions.len()
 }
 
-fn two_free(used: GprSet) -> Option<(Gpr, Gpr)> {
+/// Two registers outside `used`; never rcx, which expected branches need while the log is open.
+fn two_free(mut used: GprSet) -> Option<(Gpr, Gpr)> {
+    used.add(Register::RCX);
     let first = free_register(used)?;
     let mut rest = used;
     rest.add(register_of(first));
@@ -119,17 +121,13 @@ fn two_free(used: GprSet) -> Option<(Gpr, Gpr)> {
 }
 
 impl AccessLog {
-    /// Borrows two registers and writes the header.
+    /// Borrows two registers outside `used` and writes the header.
     pub(crate) fn open(
         emit: &mut Emitter,
-        info: &mut InstructionInfoFactory,
-        block: &[Instruction],
+        used: GprSet,
         block_id: u32,
         borrowed: &mut Borrowed,
     ) -> Option<AccessLog> {
-        let used = block.iter().fold(GprSet::default(), |set, i| {
-            set.union(registers_used(info, i))
-        });
         let (pointer, scratch) = two_free(used)?;
         emit.store(offset::borrowed(SLOT_POINTER), pointer);
         emit.store(offset::borrowed(SLOT_SCRATCH), scratch);
@@ -197,12 +195,21 @@ impl AccessLog {
         }
     }
 
-    /// Publishes the words and gives the registers back.
-    pub(crate) fn close(&self, emit: &mut Emitter, borrowed: &mut Borrowed) {
-        emit.lea_self(self.pointer, 8 * i32::from(self.words));
+    /// Tells the reader that only so many instructions ran: the upper half of the header, plus one.
+    pub(crate) fn note_early_end(&self, emit: &mut Emitter, retired: u16) {
+        emit.store_half_at(self.pointer, 4, u32::from(retired) + 1);
+    }
+
+    /// Publishes the first `words` words and restores the registers.
+    pub(crate) fn close(&self, emit: &mut Emitter, words: u16) {
+        emit.lea_self(self.pointer, 8 * i32::from(words));
         emit.store(offset::LOG_NEXT, self.pointer);
         emit.load(self.pointer, offset::borrowed(SLOT_POINTER));
         emit.load(self.scratch, offset::borrowed(SLOT_SCRATCH));
+    }
+
+    /// From here on the registers are the guest's again.
+    pub(crate) fn give_back(&self, borrowed: &mut Borrowed) {
         borrowed.give_back(SLOT_POINTER);
         borrowed.give_back(SLOT_SCRATCH);
     }

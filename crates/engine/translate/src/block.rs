@@ -1,20 +1,21 @@
-//! One basic block, from guest bytes to host code.
+//! One block, from guest bytes to host code.
 
 use crate::accesses::{AccessLog, LoggedAccess, prefix_with_free_registers};
 use crate::emit::{Emitter, Forward};
 use crate::flags;
 use crate::operands::{
-    free_legacy_register, free_register, load_branch_target, load_branch_target_at_rcx,
+    GprSet, free_legacy_register, free_register, load_branch_target, load_branch_target_at_rcx,
     names_high_byte, register_of, register_of_32, registers_used,
 };
+use crate::trace::{Bytes, Step, Terminator, Way, decode};
 use iced_x86::{
-    Code, Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
-    Mnemonic, Register,
+    Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
+    Register,
 };
 use verdict_cpu::{ExitReason, Gpr, layout, offset};
 
 /// Longest block, in guest instructions.
-pub const BLOCK_INSTRUCTIONS_MAX: usize = 64;
+pub const BLOCK_INSTRUCTIONS_MAX: usize = 32;
 
 /// What translated code does besides running the guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,6 +56,10 @@ pub struct Request<'a> {
     pub instrumentation: Instrumentation,
     /// Reads guest code: fills the buffer from an address, returns how many bytes are executable there.
     pub fetch: &'a dyn Fn(u64, &mut [u8]) -> usize,
+    /// Reads a word of guest data, to guess where a jump through it goes.
+    pub read_word: &'a dyn Fn(u64) -> Option<u64>,
+    /// Which way the conditional branch at an address usually goes, where that is known.
+    pub usual_way: &'a dyn Fn(u64) -> Option<Way>,
 }
 
 /// A direct branch out of a block. Until it is linked it leads to its own stub.
@@ -66,6 +71,8 @@ pub struct Link {
     pub patch: u32,
     /// Offset in the block of the stub, to unlink again.
     pub stub: u32,
+    /// For a way off the path: the conditional branch, and the way that the path follows.
+    pub leaves: Option<(u64, Way)>,
 }
 
 /// Which registers are kept in which slot of [`verdict_cpu::Context::borrowed`] at some point.
@@ -93,12 +100,14 @@ impl Borrowed {
 /// From this host offset on, host code belongs to this guest instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultEntry {
+    /// Address of the guest instruction.
+    pub pc: u64,
     /// Offset in the block's host code.
     pub host: u32,
-    /// Offset of the guest instruction from the block's pc.
-    pub guest: u16,
     /// Guest instructions of the block retired before it.
     pub retired: u16,
+    /// Words of the access log written before it, or 0 if the log is not open here.
+    pub log_words: u16,
     /// Registers to be restored if the CPU faults here.
     pub borrowed: Borrowed,
 }
@@ -108,9 +117,9 @@ pub struct FaultEntry {
 pub struct Block {
     /// Guest address of the first instruction.
     pub pc: u64,
-    /// Bytes of guest code.
-    pub guest_len: u32,
-    /// Guest instructions.
+    /// Guest addresses and lengths of the instructions, neighbours joined.
+    pub ranges: Vec<(u64, u32)>,
+    /// Guest instructions on the whole path.
     pub instructions: u32,
     /// Host code for [`Request::code_address`].
     pub code: Vec<u8>,
@@ -120,8 +129,8 @@ pub struct Block {
     pub faults: Vec<FaultEntry>,
     /// What the block logs, in order.
     pub accesses: Vec<LoggedAccess>,
-    /// Words that one run adds to the access log; 0 without logging.
-    pub log_words: u32,
+    /// Words in the access log after so many instructions (index: instructions retired); empty without logging.
+    pub log_words: Vec<u16>,
 }
 
 /// Why a block cannot be made.
@@ -135,209 +144,139 @@ pub enum TranslateError {
     },
 }
 
-/// What ends a block.
-enum Terminator {
-    /// Falls through to the next address (length limit).
-    Next,
-    /// A branch, call or return: the last decoded instruction.
-    Branch(Instruction),
-    /// `syscall`.
-    Syscall(Instruction),
-    /// The engine performs the instruction.
-    Emulate(Instruction),
-}
-
 /// Translates the block at `request.pc`.
 pub fn translate(request: &Request<'_>) -> Result<Block, TranslateError> {
     let mut info = InstructionInfoFactory::new();
-    let (mut body, mut terminator) = decode(request)?;
+    let (mut steps, mut terminator) = decode(request)?;
     if request.instrumentation == Instrumentation::Accesses {
-        let mut all = body.clone();
-        if let Terminator::Branch(branch) = &terminator {
-            all.push(*branch);
-        }
-        let fitting = prefix_with_free_registers(&mut info, &all);
-        if fitting < all.len() {
-            body.truncate(fitting.max(1));
-            terminator = Terminator::Next;
+        let instructions: Vec<Instruction> = steps
+            .iter()
+            .map(|step| *step.instruction())
+            .chain(logged_branch(&terminator))
+            .collect();
+        let fitting = prefix_with_free_registers(&mut info, &instructions);
+        if fitting < instructions.len() {
+            // Too many registers in use from there on: the next block starts afresh.
+            steps.truncate(fitting.max(1));
+            terminator =
+                Terminator::Next(steps.last().expect("at least one instruction fits").next());
         }
     }
-    Ok(Builder::new(request, info).build(&body, &terminator))
+    Ok(Builder::new(request, info, &steps, &terminator).build(&steps, &terminator))
 }
 
-fn decode(request: &Request<'_>) -> Result<(Vec<Instruction>, Terminator), TranslateError> {
-    let limit = match request.scope {
-        Scope::Cached { .. } => BLOCK_INSTRUCTIONS_MAX,
-        Scope::OneOff { instructions } => BLOCK_INSTRUCTIONS_MAX.min(instructions as usize),
-    };
-    let mut body = Vec::with_capacity(limit);
-    let mut pc = request.pc;
-    let mut window = [0u8; 512];
-    let mut window_pc = pc;
-    let mut available = (request.fetch)(pc, &mut window);
-    while body.len() < limit {
-        if (pc - window_pc) as usize + 15 > available && available == window.len() {
-            window_pc = pc;
-            available = (request.fetch)(pc, &mut window);
-        }
-        let bytes = &window[(pc - window_pc) as usize..available];
-        let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
-        let instruction = decoder.decode();
-        // Too few bytes left: the next page is not executable. An invalid encoding becomes one that faults as it should.
-        if decoder.last_error() == DecoderError::NoMoreBytes {
-            if body.is_empty() {
-                return Err(TranslateError::Fetch {
-                    address: window_pc + available as u64,
-                });
-            }
-            return Ok((body, Terminator::Next));
-        }
-        match classify(&instruction) {
-            Class::Plain => body.push(instruction),
-            Class::Branch => return Ok((body, Terminator::Branch(instruction))),
-            Class::Syscall => return Ok((body, Terminator::Syscall(instruction))),
-            Class::Emulate => return Ok((body, Terminator::Emulate(instruction))),
-        }
-        pc = instruction.next_ip();
-        if instruction.is_invalid() {
-            break;
-        }
+/// The last instruction, if it runs while the log is open: a system call or emulated instruction comes after.
+fn logged_branch(terminator: &Terminator) -> Option<Instruction> {
+    match terminator {
+        Terminator::Branch(branch) => Some(*branch),
+        _ => None,
     }
-    Ok((body, Terminator::Next))
 }
 
-enum Class {
-    Plain,
-    Branch,
-    Syscall,
-    Emulate,
+/// A way out of the middle of a block.
+struct SideExit {
+    from: Forward,
+    /// Guest instructions retired when it is taken.
+    retired: u16,
+    words: u16,
+    to: SideTarget,
 }
 
-fn classify(instruction: &Instruction) -> Class {
-    use Mnemonic::*;
-    match instruction.mnemonic() {
-        Syscall => return Class::Syscall,
-        Cpuid | Rdtsc | Rdtscp | Rdrand | Rdseed | Rdpid | Xgetbv | Sysenter | Sysexit | Sysret
-        | Xbegin | Xend | Xabort | Xtest | Retf | Iret | Iretd | Iretq => return Class::Emulate,
-        _ => {}
-    }
-    match instruction.flow_control() {
-        FlowControl::Next | FlowControl::Exception => Class::Plain,
-        FlowControl::Interrupt => match instruction.code() {
-            Code::Int3 => Class::Plain,
-            _ => Class::Emulate,
-        },
-        FlowControl::Return => match instruction.code() {
-            Code::Retnq | Code::Retnq_imm16 => Class::Branch,
-            _ => Class::Emulate,
-        },
-        FlowControl::IndirectBranch | FlowControl::IndirectCall => match instruction.code() {
-            Code::Jmp_rm64 | Code::Call_rm64 => Class::Branch,
-            _ => Class::Emulate,
-        },
-        FlowControl::UnconditionalBranch | FlowControl::Call => match instruction.code() {
-            Code::Jmp_rel8_64 | Code::Jmp_rel32_64 | Code::Call_rel32_64 => Class::Branch,
-            _ => Class::Emulate,
-        },
-        FlowControl::ConditionalBranch => {
-            if instruction.is_jcc_short_or_near()
-                || instruction.is_jcx_short()
-                || instruction.is_loop()
-                || instruction.is_loopcc()
-            {
-                Class::Branch
-            } else {
-                Class::Emulate
-            }
-        }
-        FlowControl::XbeginXabortXend => Class::Emulate,
-    }
+enum SideTarget {
+    /// A known guest address, off the way that the path follows past the branch.
+    Direct {
+        target: u64,
+        branch: u64,
+        follows: Way,
+    },
+    /// rcx holds the guest target less this; the guest's rcx is in slot 0.
+    Missed(u64),
 }
 
 struct Builder<'a> {
     request: &'a Request<'a>,
     info: InstructionInfoFactory,
     emit: Emitter,
+    /// Guest instructions of the whole path.
+    count: u32,
     faults: Vec<FaultEntry>,
     links: Vec<Link>,
-    pending_links: Vec<(Forward, u64)>,
+    /// Jumps that lead out at the end of the path.
+    ends: Vec<(Forward, u64)>,
+    sides: Vec<SideExit>,
     borrowed: Borrowed,
     log: Option<AccessLog>,
+    log_words: Vec<u16>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(request: &'a Request<'a>, info: InstructionInfoFactory) -> Self {
+    fn new(
+        request: &'a Request<'a>,
+        info: InstructionInfoFactory,
+        steps: &[Step],
+        terminator: &Terminator,
+    ) -> Self {
         Builder {
             request,
             info,
             emit: Emitter::new(request.code_address),
-            faults: Vec::new(),
+            count: steps.len() as u32 + u32::from(terminator.instruction().is_some()),
+            faults: Vec::with_capacity(steps.len() + 2),
             links: Vec::new(),
-            pending_links: Vec::new(),
+            ends: Vec::new(),
+            sides: Vec::new(),
             borrowed: Borrowed::default(),
             log: None,
+            log_words: Vec::new(),
         }
     }
 
-    fn build(mut self, body: &[Instruction], terminator: &Terminator) -> Block {
-        let last = match terminator {
-            Terminator::Next => None,
-            Terminator::Branch(i) | Terminator::Syscall(i) | Terminator::Emulate(i) => Some(*i),
-        };
-        let all: Vec<Instruction> = body.iter().copied().chain(last).collect();
-        let count = all.len() as u32;
-        let end = all.last().map_or(self.request.pc, Instruction::next_ip);
+    fn build(mut self, steps: &[Step], terminator: &Terminator) -> Block {
         self.mark(self.request.pc, 0);
-        let budget = self.check_budget(&all, count);
+        let budget = self.check_budget(steps, terminator);
         if self.request.instrumentation == Instrumentation::Accesses {
-            // A system call or emulated instruction comes after the log is closed.
-            let logged = match terminator {
-                Terminator::Branch(_) => &all,
-                _ => body,
-            };
-            self.log = AccessLog::open(
-                &mut self.emit,
-                &mut self.info,
-                logged,
-                self.request.block_id,
-                &mut self.borrowed,
-            );
+            self.open_log(steps, terminator);
         }
-        for (number, instruction) in body.iter().enumerate() {
-            self.body_instruction(number as u16, instruction);
+        for (number, step) in steps.iter().enumerate() {
+            self.step(number as u16, step);
         }
-        self.terminate(body.len() as u16, terminator, end);
-        self.stubs(budget, count);
-        let log_words = self.log.as_ref().map_or(0, |log| u32::from(log.words));
+        self.terminate(steps.len() as u16, terminator);
+        self.stubs(budget);
         Block {
             pc: self.request.pc,
-            guest_len: (end - self.request.pc) as u32,
-            instructions: count,
+            ranges: ranges(steps, terminator),
+            instructions: self.count,
             code: self.emit.bytes,
             links: self.links,
             faults: self.faults,
             accesses: self.log.map(|log| log.accesses).unwrap_or_default(),
-            log_words,
+            log_words: self.log_words,
         }
     }
 
     /// From here on, host code belongs to the guest instruction at `pc`.
     fn mark(&mut self, pc: u64, retired: u16) {
+        let log_words = match &self.log {
+            Some(_) => self.log_words[usize::from(retired)],
+            None => 0,
+        };
         self.faults.push(FaultEntry {
+            pc,
             host: self.emit.offset() as u32,
-            guest: (pc - self.request.pc) as u16,
             retired,
+            log_words,
             borrowed: self.borrowed,
         });
     }
 
-    /// Takes the block's length off the budget; returns the way out for when it does not suffice.
-    fn check_budget(&mut self, all: &[Instruction], count: u32) -> Option<BudgetExit> {
+    /// Takes the path's length off the budget; returns the way out for when it does not suffice.
+    fn check_budget(&mut self, steps: &[Step], terminator: &Terminator) -> Option<BudgetExit> {
         if matches!(self.request.scope, Scope::OneOff { .. }) {
             return None;
         }
+        let count = self.count;
         let emit = &mut self.emit;
-        if flags::dead_at_start(all, self.request.fetch) {
+        if flags::dead_at_start(steps, terminator, self.request.fetch) {
             emit.subtract(offset::BUDGET, count);
             return Some(BudgetExit::FlagsDead(emit.jump_if(CONDITION_SIGN)));
         }
@@ -347,27 +286,81 @@ impl<'a> Builder<'a> {
         emit.store(offset::BUDGET, Gpr::Rcx);
         // The top byte is 0 unless the budget went below zero: budgets stay under 2^56.
         emit.load_byte_rcx(offset::BUDGET + 7);
-        emit.raw(&[0xe3, 5]); // jrcxz over the jump
+        emit.raw(&[JRCXZ, 5]);
         let out = emit.jump();
         emit.load(Gpr::Rcx, offset::borrowed(0));
         Some(BudgetExit::FlagsLive(out))
     }
 
-    fn body_instruction(&mut self, number: u16, instruction: &Instruction) {
+    fn open_log(&mut self, steps: &[Step], terminator: &Terminator) {
+        let mut used = GprSet::default();
+        for instruction in steps
+            .iter()
+            .map(|step| *step.instruction())
+            .chain(logged_branch(terminator))
+        {
+            used = used.union(registers_used(&mut self.info, &instruction));
+        }
+        self.log = AccessLog::open(
+            &mut self.emit,
+            used,
+            self.request.block_id,
+            &mut self.borrowed,
+        );
+        self.log_words.push(1);
+    }
+
+    fn step(&mut self, number: u16, step: &Step) {
+        let instruction = step.instruction();
         if let Some(log) = &mut self.log {
             log.before(&mut self.emit, &mut self.info, number, instruction);
         }
         self.mark(instruction.ip(), number);
-        if instruction.is_invalid() {
-            self.emit.raw(&[0x0f, 0x0b]); // ud2: the CPU would refuse the original too
-        } else if instruction.is_ip_rel_memory_operand() {
-            self.rip_relative(number, instruction);
-        } else {
-            let bytes = self.guest_bytes(instruction);
-            self.emit.raw(&bytes[..instruction.len()]);
+        if let Some(log) = &self.log {
+            self.log_words.push(log.words);
+        }
+        match step {
+            Step::Plain(_, bytes) => self.plain(number, instruction, bytes),
+            Step::Jump(_) => {}
+            Step::Call(_) => self.emit.push_value(instruction.next_ip()),
+            Step::Conditional { follows, .. } => {
+                let condition = condition_of(instruction);
+                let (condition, other) = match follows {
+                    Way::FallsThrough => (condition, instruction.near_branch_target()),
+                    Way::Taken => (condition ^ 1, instruction.next_ip()),
+                };
+                let from = self.emit.jump_if(condition);
+                let to = SideTarget::Direct {
+                    target: other,
+                    branch: instruction.ip(),
+                    follows: *follows,
+                };
+                self.side_exit(from, number, to);
+            }
+            Step::Expected { target, .. } => self.expected(number, instruction, *target),
         }
         if let Some(log) = &mut self.log {
             log.after(&mut self.info, instruction);
+        }
+    }
+
+    fn side_exit(&mut self, from: Forward, number: u16, to: SideTarget) {
+        let words = self.log.as_ref().map_or(0, |log| log.words);
+        self.sides.push(SideExit {
+            from,
+            retired: number + 1,
+            words,
+            to,
+        });
+    }
+
+    fn plain(&mut self, number: u16, instruction: &Instruction, bytes: &Bytes) {
+        if instruction.is_invalid() {
+            self.emit.raw(&[0x0f, 0x0b]); // ud2: the CPU would refuse the original too
+        } else if instruction.is_ip_rel_memory_operand() {
+            self.rip_relative(number, instruction, *bytes);
+        } else {
+            self.emit.raw(&bytes[..instruction.len()]);
         }
     }
 
@@ -378,8 +371,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The same operand from another rip: a patched displacement if it reaches, else through a borrowed register.
-    fn rip_relative(&mut self, number: u16, instruction: &Instruction) {
-        let mut bytes = self.guest_bytes(instruction);
+    fn rip_relative(&mut self, number: u16, instruction: &Instruction, mut bytes: Bytes) {
         let target = instruction.ip_rel_memory_address();
         let distance = target.wrapping_sub(self.emit.here() + instruction.len() as u64) as i64;
         if instruction.memory_base() == Register::RIP
@@ -392,8 +384,7 @@ impl<'a> Builder<'a> {
             self.emit.raw(&bytes[..instruction.len()]);
             return;
         }
-        let used = registers_used(&mut self.info, instruction);
-        let mut taken = used;
+        let mut taken = registers_used(&mut self.info, instruction);
         for (_, register) in self.borrowed.slots() {
             taken.0 |= 1 << register;
         }
@@ -422,61 +413,38 @@ impl<'a> Builder<'a> {
         self.emit.load(register, offset::borrowed(SLOT_FAR));
     }
 
-    fn terminate(&mut self, number: u16, terminator: &Terminator, end: u64) {
-        if let (Some(log), Terminator::Branch(branch)) = (&mut self.log, terminator) {
-            log.before(&mut self.emit, &mut self.info, number, branch);
-        }
-        if let Some(log) = &self.log {
-            log.close(&mut self.emit, &mut self.borrowed);
-        }
-        match terminator {
-            Terminator::Next => self.go_to(end),
-            Terminator::Syscall(instruction) => self
-                .emit
-                .exit_at(ExitReason::Syscall, instruction.next_ip()),
-            Terminator::Emulate(instruction) => {
-                self.emit.exit_at(ExitReason::Emulate, instruction.ip())
-            }
-            Terminator::Branch(branch) => {
-                self.mark(branch.ip(), number);
-                self.branch(number, branch);
-            }
-        }
+    /// A branch through memory or the stack: goes on if it goes where it is expected to.
+    fn expected(&mut self, number: u16, branch: &Instruction, target: u64) {
+        self.load_target(number, branch);
+        self.emit.lea_self(Gpr::Rcx, -(target as i64) as i32);
+        self.emit.raw(&[JRCXZ, 5]);
+        let from = self.emit.jump();
+        self.emit.load(Gpr::Rcx, offset::borrowed(0));
+        self.side_exit(from, number, SideTarget::Missed(target));
     }
 
-    fn branch(&mut self, number: u16, branch: &Instruction) {
-        match branch.flow_control() {
-            FlowControl::UnconditionalBranch => self.go_to(branch.near_branch_target()),
-            FlowControl::Call => {
-                self.emit.push_value(branch.next_ip());
-                self.go_to(branch.near_branch_target());
-            }
-            FlowControl::ConditionalBranch => self.conditional(branch),
-            FlowControl::Return => {
-                self.emit.store(offset::borrowed(0), Gpr::Rcx);
-                self.emit.raw(&[0x59]); // pop rcx
-                if branch.code() == Code::Retnq_imm16 {
-                    self.emit.lea_rsp(i32::from(branch.immediate16()));
-                }
-                self.go_to_rcx();
-            }
-            FlowControl::IndirectCall | FlowControl::IndirectBranch => {
-                self.emit.store(offset::borrowed(0), Gpr::Rcx);
-                self.load_target(number, branch);
-                if branch.flow_control() == FlowControl::IndirectCall {
-                    self.borrowed.lend(0, Gpr::Rcx);
-                    self.mark(branch.ip(), number);
-                    self.emit.push_value(branch.next_ip());
-                    self.borrowed.give_back(0);
-                }
-                self.go_to_rcx();
-            }
-            other => unreachable!("{other:?} does not end a block as a branch"),
-        }
-    }
-
-    /// Loads the target of an indirect branch into rcx, which is stored in slot 0.
+    /// Puts the guest target of a return or indirect branch into rcx (the guest's own goes to slot 0) and does
+    /// what the branch does to the stack.
     fn load_target(&mut self, number: u16, branch: &Instruction) {
+        self.emit.store(offset::borrowed(0), Gpr::Rcx);
+        if branch.flow_control() == FlowControl::Return {
+            self.emit.raw(&[0x59]); // pop rcx
+            if branch.code() == Code::Retnq_imm16 {
+                self.emit.lea_rsp(i32::from(branch.immediate16()));
+            }
+            return;
+        }
+        self.load_operand(number, branch);
+        if branch.flow_control() == FlowControl::IndirectCall {
+            self.borrowed.lend(0, Gpr::Rcx);
+            self.mark(branch.ip(), number);
+            self.emit.push_value(branch.next_ip());
+            self.borrowed.give_back(0);
+        }
+    }
+
+    /// Loads the operand of an indirect branch into rcx, which is stored in slot 0.
+    fn load_operand(&mut self, number: u16, branch: &Instruction) {
         if load_branch_target(&mut self.emit, branch).is_some() {
             return;
         }
@@ -489,12 +457,59 @@ impl<'a> Builder<'a> {
         load_branch_target_at_rcx(&mut self.emit, branch);
     }
 
+    fn terminate(&mut self, number: u16, terminator: &Terminator) {
+        if let (Some(log), Terminator::Branch(branch)) = (&mut self.log, terminator) {
+            log.before(&mut self.emit, &mut self.info, number, branch);
+        }
+        if let Some(log) = &self.log {
+            self.log_words.push(log.words);
+            log.close(&mut self.emit, log.words);
+            log.give_back(&mut self.borrowed);
+        }
+        match terminator {
+            Terminator::Next(target) => self.go_to(*target),
+            Terminator::Syscall(instruction) => self
+                .emit
+                .exit_at(ExitReason::Syscall, instruction.next_ip()),
+            Terminator::Emulate(instruction) => {
+                self.emit.exit_at(ExitReason::Emulate, instruction.ip())
+            }
+            Terminator::Branch(branch) => {
+                self.mark_closed(branch.ip(), number);
+                self.branch(number, branch);
+            }
+        }
+    }
+
+    /// Like [`Self::mark`] after the log has been closed: the words are published already.
+    fn mark_closed(&mut self, pc: u64, retired: u16) {
+        self.mark(pc, retired);
+        self.faults.last_mut().expect("just pushed").log_words = 0;
+    }
+
+    fn branch(&mut self, number: u16, branch: &Instruction) {
+        match branch.flow_control() {
+            FlowControl::UnconditionalBranch => self.go_to(branch.near_branch_target()),
+            FlowControl::Call => {
+                self.emit.push_value(branch.next_ip());
+                self.go_to(branch.near_branch_target());
+            }
+            FlowControl::ConditionalBranch => self.conditional(branch),
+            FlowControl::Return | FlowControl::IndirectCall | FlowControl::IndirectBranch => {
+                self.load_target(number, branch);
+                if let Some(entry) = self.faults.last_mut() {
+                    entry.log_words = 0;
+                }
+                self.go_to_rcx();
+            }
+            other => unreachable!("{other:?} does not end a block as a branch"),
+        }
+    }
+
     fn conditional(&mut self, branch: &Instruction) {
         if branch.is_jcc_short_or_near() {
-            let condition = branch.condition_code() as u8 - iced_x86::ConditionCode::o as u8;
-            let taken = self.emit.jump_if(condition);
-            self.pending_links
-                .push((taken, branch.near_branch_target()));
+            let taken = self.emit.jump_if(condition_of(branch));
+            self.ends.push((taken, branch.near_branch_target()));
             self.go_to(branch.next_ip());
             return;
         }
@@ -506,10 +521,10 @@ impl<'a> Builder<'a> {
         self.go_to(branch.near_branch_target());
     }
 
-    /// A direct jump: linkable, or in a one-off block straight out (but always five bytes, for `conditional`).
+    /// A direct jump out of the block (five bytes: `conditional` counts on it).
     fn go_to(&mut self, target: u64) {
         let jump = self.emit.jump();
-        self.pending_links.push((jump, target));
+        self.ends.push((jump, target));
     }
 
     /// Jumps to the guest address in rcx; the guest's rcx is in slot 0.
@@ -526,25 +541,16 @@ impl<'a> Builder<'a> {
         self.emit.raw(&(layout::TABLE1 as u32).to_le_bytes());
     }
 
-    /// The cold ends of the block: links that are not made yet, and the budget's way out.
-    fn stubs(&mut self, budget: Option<BudgetExit>, count: u32) {
-        for (forward, target) in std::mem::take(&mut self.pending_links) {
-            self.emit.bind(forward);
-            let stub = self.emit.offset() as u32;
-            match self.request.scope {
-                Scope::OneOff { .. } => self.emit.exit_at(ExitReason::OneOff, target),
-                Scope::Cached { first_link } => {
-                    let link = first_link + self.links.len() as u32;
-                    self.links.push(Link {
-                        target,
-                        patch: Emitter::patch_offset(forward),
-                        stub,
-                    });
-                    self.emit.store_value(offset::EXIT_ARG, u64::from(link));
-                    self.emit.exit(ExitReason::Link);
-                }
-            }
+    // ---- the cold end of the block ----
+
+    fn stubs(&mut self, budget: Option<BudgetExit>) {
+        for side in std::mem::take(&mut self.sides) {
+            self.side_stub(&side);
         }
+        for (forward, target) in std::mem::take(&mut self.ends) {
+            self.link_stub(forward, target, None);
+        }
+        let count = self.count;
         match budget {
             None => return,
             Some(BudgetExit::FlagsDead(out)) => {
@@ -561,6 +567,75 @@ impl<'a> Builder<'a> {
         }
         self.emit.exit_at(ExitReason::Budget, self.request.pc);
     }
+
+    /// Leaves the path early: closes the log, gives back the budget of what did not run, and goes on.
+    fn side_stub(&mut self, side: &SideExit) {
+        self.emit.bind(side.from);
+        if let SideTarget::Missed(expected) = side.to {
+            self.emit.lea_self(Gpr::Rcx, expected as i32);
+        }
+        if let Some(log) = &self.log {
+            log.note_early_end(&mut self.emit, side.retired);
+            log.close(&mut self.emit, side.words);
+        }
+        let unused = self.count - u32::from(side.retired);
+        match side.to {
+            SideTarget::Direct {
+                target,
+                branch,
+                follows,
+            } => {
+                if unused > 0 {
+                    self.refund(unused, target);
+                }
+                self.go_to(target);
+                let (jump, target) = self.ends.pop().expect("just pushed");
+                self.link_stub(jump, target, Some((branch, follows)));
+            }
+            SideTarget::Missed(_) => {
+                if unused > 0 {
+                    self.emit.store(offset::borrowed(1), Gpr::Rdx);
+                    self.emit.load(Gpr::Rdx, offset::BUDGET);
+                    self.emit.lea_self(Gpr::Rdx, unused as i32);
+                    self.emit.store(offset::BUDGET, Gpr::Rdx);
+                    self.emit.load(Gpr::Rdx, offset::borrowed(1));
+                }
+                self.go_to_rcx();
+            }
+        }
+    }
+
+    fn refund(&mut self, unused: u32, target: u64) {
+        if flags::dead_at(target, self.request.fetch) {
+            self.emit.add(offset::BUDGET, unused);
+            return;
+        }
+        self.emit.store(offset::borrowed(0), Gpr::Rcx);
+        self.emit.load(Gpr::Rcx, offset::BUDGET);
+        self.emit.lea_self(Gpr::Rcx, unused as i32);
+        self.emit.store(offset::BUDGET, Gpr::Rcx);
+        self.emit.load(Gpr::Rcx, offset::borrowed(0));
+    }
+
+    /// Where a direct branch leads until it is linked.
+    fn link_stub(&mut self, forward: Forward, target: u64, leaves: Option<(u64, Way)>) {
+        self.emit.bind(forward);
+        let stub = self.emit.offset() as u32;
+        match self.request.scope {
+            Scope::OneOff { .. } => self.emit.exit_at(ExitReason::OneOff, target),
+            Scope::Cached { first_link } => {
+                let link = first_link + self.links.len() as u32;
+                self.links.push(Link {
+                    target,
+                    patch: Emitter::patch_offset(forward),
+                    stub,
+                    leaves,
+                });
+                self.emit.store_value(offset::EXIT_ARG, u64::from(link));
+                self.emit.exit(ExitReason::Link);
+            }
+        }
+    }
 }
 
 enum BudgetExit {
@@ -570,3 +645,28 @@ enum BudgetExit {
 
 const CONDITION_SIGN: u8 = 8;
 const SLOT_FAR: usize = 3;
+const JRCXZ: u8 = 0xe3;
+
+/// The low nibble of a conditional branch's opcode.
+fn condition_of(branch: &Instruction) -> u8 {
+    branch.condition_code() as u8 - ConditionCode::o as u8
+}
+
+/// The guest memory that a path was read from.
+fn ranges(steps: &[Step], terminator: &Terminator) -> Vec<(u64, u32)> {
+    let mut ranges: Vec<(u64, u32)> = Vec::new();
+    for instruction in steps
+        .iter()
+        .map(Step::instruction)
+        .chain(terminator.instruction())
+    {
+        let len = instruction.len() as u32;
+        match ranges.last_mut() {
+            Some((start, so_far)) if *start + u64::from(*so_far) == instruction.ip() => {
+                *so_far += len
+            }
+            _ => ranges.push((instruction.ip(), len)),
+        }
+    }
+    ranges
+}

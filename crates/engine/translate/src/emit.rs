@@ -135,6 +135,18 @@ impl Emitter {
         self.imm32(value);
     }
 
+    /// `mov dword [base + disp32], imm32`
+    pub(crate) fn store_half_at(&mut self, base: Gpr, displacement: i32, value: u32) {
+        debug_assert!(!matches!(base, Gpr::Rsp | Gpr::R12));
+        let base = base as u8;
+        if base >= 8 {
+            self.raw(&[0x41]);
+        }
+        self.raw(&[0xc7, 0x80 | (base & 7)]);
+        self.imm32(displacement as u32);
+        self.imm32(value);
+    }
+
     /// `sub qword [absolute], imm`: changes the flags.
     pub(crate) fn subtract(&mut self, address: u32, value: u32) {
         self.arithmetic(5, address, value);

@@ -3,6 +3,7 @@
 //! Scans a bounded number of instructions along fall-through and direct jumps. The answer "dead" is exact:
 //! every path that was followed overwrites all six flags before it reads any. Everything else counts as live.
 
+use crate::trace::{Step, Terminator, Way};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, RflagsBits};
 
 const ARITHMETIC: u32 = RflagsBits::OF
@@ -47,21 +48,42 @@ fn surely_overwritten(instruction: &Instruction) -> u32 {
     }
 }
 
-/// True if no path from the instructions `block` (and on to `next` where it ends) reads the flags before
-/// overwriting them.
-pub(crate) fn dead_at_start(block: &[Instruction], fetch: Fetch<'_>) -> bool {
+/// True if, from the start of a path on, every way overwrites the flags before it reads them.
+pub(crate) fn dead_at_start(steps: &[Step], terminator: &Terminator, fetch: Fetch<'_>) -> bool {
     let mut pending = Pending(ARITHMETIC);
-    for instruction in block {
-        if let Some(answer) = pending.step(instruction) {
+    for step in steps {
+        if let Some(answer) = pending.step(step.instruction()) {
             return answer;
         }
-        if !falls_through(instruction) {
-            return follow(instruction, pending, fetch, SCAN_MAX);
+        let side = match step {
+            Step::Plain(..) | Step::Jump(_) | Step::Call(_) => continue,
+            Step::Expected { .. } => return false,
+            Step::Conditional {
+                branch,
+                follows: Way::FallsThrough,
+            } => branch.near_branch_target(),
+            Step::Conditional {
+                branch,
+                follows: Way::Taken,
+            } => branch.next_ip(),
+        };
+        if !scan(side, pending, fetch, SCAN_MAX / 2) {
+            return false;
         }
     }
-    block
-        .last()
-        .is_some_and(|last| scan(last.next_ip(), pending, fetch, SCAN_MAX))
+    match terminator {
+        Terminator::Next(target) => scan(*target, pending, fetch, SCAN_MAX),
+        Terminator::Branch(branch) => pending
+            .step(branch)
+            .unwrap_or_else(|| follow(branch, pending, fetch, SCAN_MAX)),
+        // `syscall` copies the flags to r11; the engine may look at them in what it performs itself.
+        Terminator::Syscall(_) | Terminator::Emulate(_) => false,
+    }
+}
+
+/// True if from `pc` on every way overwrites the flags before it reads them.
+pub(crate) fn dead_at(pc: u64, fetch: Fetch<'_>) -> bool {
+    scan(pc, Pending(ARITHMETIC), fetch, SCAN_MAX / 2)
 }
 
 fn falls_through(instruction: &Instruction) -> bool {
@@ -83,14 +105,14 @@ fn follow(branch: &Instruction, pending: Pending, fetch: Fetch<'_>, left: u32) -
     }
 }
 
-fn scan(mut pc: u64, mut pending: Pending, fetch: Fetch<'_>, mut left: u32) -> bool {
+fn scan(pc: u64, mut pending: Pending, fetch: Fetch<'_>, mut left: u32) -> bool {
     let mut bytes = [0u8; 15];
     while left > 0 {
         left -= 1;
         let available = fetch(pc, &mut bytes);
         let instruction =
             Decoder::with_ip(64, &bytes[..available], pc, DecoderOptions::NONE).decode();
-        if instruction.is_invalid() {
+        if instruction.is_invalid() || instruction.mnemonic() == iced_x86::Mnemonic::Syscall {
             return false;
         }
         if let Some(answer) = pending.step(&instruction) {
@@ -99,7 +121,6 @@ fn scan(mut pc: u64, mut pending: Pending, fetch: Fetch<'_>, mut left: u32) -> b
         if !falls_through(&instruction) {
             return follow(&instruction, pending, fetch, left);
         }
-        pc = instruction.next_ip();
     }
     false
 }

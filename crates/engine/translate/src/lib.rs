@@ -21,6 +21,7 @@ mod emit;
 mod flags;
 mod operands;
 mod pad;
+mod trace;
 
 pub use accesses::{AccessKind, AddressWord, BitOffset, LoggedAccess};
 pub use block::{
@@ -28,6 +29,7 @@ pub use block::{
     TranslateError, translate,
 };
 pub use pad::indirect_pad;
+pub use trace::Way;
 
 /// Most words that one guest instruction can add to the access log, its share of a block header included.
 pub const LOG_WORDS_PER_INSTRUCTION_MAX: u64 = 4;

@@ -42,25 +42,32 @@ fn code() -> impl Strategy<Value = Vec<u8>> {
 /// What every block keeps, however odd its code.
 fn check(block: &Block, pc: u64, code: &[u8]) {
     assert_eq!(block.pc, pc);
-    assert!(block.instructions >= 1 && block.guest_len as usize <= code.len());
+    assert!(block.instructions >= 1);
+    let end = pc + code.len() as u64;
+    for (start, len) in &block.ranges {
+        assert!((pc..end).contains(start) && start + u64::from(*len) <= end);
+    }
     let hosts: Vec<u32> = block.faults.iter().map(|fault| fault.host).collect();
     assert!(hosts.is_sorted(), "fault map out of order: {hosts:?}");
     for fault in &block.faults {
         assert!(u32::from(fault.retired) <= block.instructions);
-        assert!(u32::from(fault.guest) <= block.guest_len);
+        assert!((pc..end).contains(&fault.pc));
     }
     for link in &block.links {
         assert!(link.patch as usize + 4 <= block.code.len());
         assert!((link.stub as usize) < block.code.len());
     }
-    let decoded: usize = Decoder::with_ip(
-        64,
-        &code[..block.guest_len as usize],
-        pc,
-        DecoderOptions::NONE,
-    )
-    .iter()
-    .count();
+    let decoded: usize = block
+        .ranges
+        .iter()
+        .map(|(start, len)| {
+            let at = (start - pc) as usize;
+            let bytes = &code[at..at + *len as usize];
+            Decoder::with_ip(64, bytes, *start, DecoderOptions::NONE)
+                .iter()
+                .count()
+        })
+        .sum();
     assert_eq!(decoded as u32, block.instructions);
 }
 

@@ -13,7 +13,10 @@ fn check(pc: u64, code: &[u8], instrumentation: Instrumentation, expected: Expec
     let scope = Scope::Cached { first_link: 0 };
     let block = translate_at(pc, code, scope, instrumentation).expect("there is code");
     let mut text = String::from("guest\n");
-    list(&mut text, &code[..block.guest_len as usize], pc);
+    for (start, len) in &block.ranges {
+        let at = (start - pc) as usize;
+        list(&mut text, &code[at..at + *len as usize], *start);
+    }
     text.push_str("host\n");
     list(&mut text, &block.code, CODE_ADDRESS);
     for access in &block.accesses {
@@ -40,24 +43,73 @@ fn a_block_whose_flags_are_dead_counts_with_a_subtraction() {
         &code,
         Instrumentation::None,
         expect![[r#"
-        guest
-          10000000  mov eax,[10000106h]
-          10000006  add eax,1
-          10000009  jmp short 0000000010000000h
-        host
-          40010000  sub qword ptr [70000090h],3
-          40010009  js 000000004001003Ch
-          4001000f  mov eax,[10000106h]
-          40010015  add eax,1
-          40010018  jmp 000000004001001Dh
-          4001001d  mov qword ptr [700000A0h],0
-          40010029  mov qword ptr [70000098h],1
-          40010035  jmp qword ptr [700000E0h]
-          4001003c  add qword ptr [70000090h],3
-          40010045  mov qword ptr [70000080h],10000000h
-          40010051  mov qword ptr [70000098h],5
-          4001005d  jmp qword ptr [700000E0h]
-    "#]],
+            guest
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+              10000009  jmp short 0000000010000000h
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+              10000009  jmp short 0000000010000000h
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+              10000009  jmp short 0000000010000000h
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+              10000009  jmp short 0000000010000000h
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+              10000009  jmp short 0000000010000000h
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+              10000009  jmp short 0000000010000000h
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+              10000009  jmp short 0000000010000000h
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+              10000009  jmp short 0000000010000000h
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+              10000009  jmp short 0000000010000000h
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+              10000009  jmp short 0000000010000000h
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+            host
+              40010000  sub qword ptr [70000090h],20h
+              40010009  js 0000000040010096h
+              4001000f  mov eax,[10000106h]
+              40010015  add eax,1
+              40010018  mov eax,[10000106h]
+              4001001e  add eax,1
+              40010021  mov eax,[10000106h]
+              40010027  add eax,1
+              4001002a  mov eax,[10000106h]
+              40010030  add eax,1
+              40010033  mov eax,[10000106h]
+              40010039  add eax,1
+              4001003c  mov eax,[10000106h]
+              40010042  add eax,1
+              40010045  mov eax,[10000106h]
+              4001004b  add eax,1
+              4001004e  mov eax,[10000106h]
+              40010054  add eax,1
+              40010057  mov eax,[10000106h]
+              4001005d  add eax,1
+              40010060  mov eax,[10000106h]
+              40010066  add eax,1
+              40010069  mov eax,[10000106h]
+              4001006f  add eax,1
+              40010072  jmp 0000000040010077h
+              40010077  mov qword ptr [700000A0h],0
+              40010083  mov qword ptr [70000098h],1
+              4001008f  jmp qword ptr [700000E0h]
+              40010096  add qword ptr [70000090h],20h
+              4001009f  mov qword ptr [70000080h],10000000h
+              400100ab  mov qword ptr [70000098h],5
+              400100b7  jmp qword ptr [700000E0h]
+        "#]],
     );
 }
 
@@ -69,33 +121,34 @@ fn a_block_whose_flags_are_live_counts_without_touching_them() {
         &[0x75, 2],
         Instrumentation::None,
         expect![[r#"
-        guest
-          10000000  jne short 0000000010000004h
-        host
-          40010000  mov [700000F8h],rcx
-          40010008  mov rcx,[70000090h]
-          40010010  lea rcx,[rcx-1]
-          40010017  mov [70000090h],rcx
-          4001001f  movzx ecx,byte ptr [70000097h]
-          40010027  jrcxz 000000004001002Eh
-          40010029  jmp 000000004001007Fh
-          4001002e  mov rcx,[700000F8h]
-          40010036  jne 0000000040010041h
-          4001003c  jmp 0000000040010060h
-          40010041  mov qword ptr [700000A0h],0
-          4001004d  mov qword ptr [70000098h],1
-          40010059  jmp qword ptr [700000E0h]
-          40010060  mov qword ptr [700000A0h],1
-          4001006c  mov qword ptr [70000098h],1
-          40010078  jmp qword ptr [700000E0h]
-          4001007f  mov rcx,[70000090h]
-          40010087  lea rcx,[rcx+1]
-          4001008e  mov [70000090h],rcx
-          40010096  mov rcx,[700000F8h]
-          4001009e  mov qword ptr [70000080h],10000000h
-          400100aa  mov qword ptr [70000098h],5
-          400100b6  jmp qword ptr [700000E0h]
-    "#]],
+            guest
+              10000000  jne short 0000000010000004h
+            host
+              40010000  mov [700000F8h],rcx
+              40010008  mov rcx,[70000090h]
+              40010010  lea rcx,[rcx-1]
+              40010017  mov [70000090h],rcx
+              4001001f  movzx ecx,byte ptr [70000097h]
+              40010027  jrcxz 000000004001002Eh
+              40010029  jmp 0000000040010084h
+              4001002e  mov rcx,[700000F8h]
+              40010036  jne 0000000040010041h
+              4001003c  jmp 0000000040010065h
+              40010041  jmp 0000000040010046h
+              40010046  mov qword ptr [700000A0h],0
+              40010052  mov qword ptr [70000098h],1
+              4001005e  jmp qword ptr [700000E0h]
+              40010065  mov qword ptr [700000A0h],1
+              40010071  mov qword ptr [70000098h],1
+              4001007d  jmp qword ptr [700000E0h]
+              40010084  mov rcx,[70000090h]
+              4001008c  lea rcx,[rcx+1]
+              40010093  mov [70000090h],rcx
+              4001009b  mov rcx,[700000F8h]
+              400100a3  mov qword ptr [70000080h],10000000h
+              400100af  mov qword ptr [70000098h],5
+              400100bb  jmp qword ptr [700000E0h]
+        "#]],
     );
 }
 

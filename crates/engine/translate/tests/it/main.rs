@@ -33,5 +33,7 @@ fn translate_at(
         scope,
         instrumentation,
         fetch: &fetch,
+        read_word: &|_| None,
+        usual_way: &|_| None,
     })
 }

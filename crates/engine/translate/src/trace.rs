@@ -1,0 +1,290 @@
+//! Which guest instructions make up a block: a path through the guest's code, followed as it will most likely run.
+//!
+//! A block has one entry and goes on past branches: forward conditional branches are taken to fall through,
+//! backward ones (loops) to jump, calls are entered, their returns expected to come back, and jumps through a
+//! constant memory word (procedure linkage tables) to go where the word points now. Where the guest goes another
+//! way, the block is left through a side exit. So the budget is charged once per path, not once per branch.
+
+use crate::block::{BLOCK_INSTRUCTIONS_MAX, Request, Scope, TranslateError};
+use iced_x86::{
+    Code, Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind,
+    Register,
+};
+
+/// Most conditional branches that a block goes past.
+const BRANCHES_MAX: usize = 4;
+
+/// The bytes from an instruction's first on.
+pub(crate) type Bytes = [u8; 15];
+
+/// One guest instruction on the path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// Copied as it is.
+    Plain(Instruction, Bytes),
+    /// A direct jump that the path follows: nothing to do at run time.
+    Jump(Instruction),
+    /// A direct call that the path follows.
+    Call(Instruction),
+    /// A conditional branch; the path goes one way, the side exit the other.
+    Conditional { branch: Instruction, follows: Way },
+    /// A return, or a jump or call through memory, that is expected to go to `target`.
+    Expected { branch: Instruction, target: u64 },
+}
+
+/// A way out of a conditional branch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Way {
+    Taken,
+    FallsThrough,
+}
+
+impl Way {
+    /// The way that a path takes past a branch of which nothing else is known: loops are expected to go on.
+    pub fn by_default(branch: u64, target: u64) -> Way {
+        if target <= branch {
+            Way::Taken
+        } else {
+            Way::FallsThrough
+        }
+    }
+
+    /// The other one.
+    pub fn flipped(self) -> Way {
+        match self {
+            Way::Taken => Way::FallsThrough,
+            Way::FallsThrough => Way::Taken,
+        }
+    }
+}
+
+impl Step {
+    pub(crate) fn instruction(&self) -> &Instruction {
+        match self {
+            Step::Plain(instruction, _) | Step::Jump(instruction) | Step::Call(instruction) => {
+                instruction
+            }
+            Step::Conditional { branch, .. } | Step::Expected { branch, .. } => branch,
+        }
+    }
+
+    /// Where the path goes on.
+    pub(crate) fn next(&self) -> u64 {
+        match self {
+            Step::Plain(instruction, _) => instruction.next_ip(),
+            Step::Jump(instruction) | Step::Call(instruction) => instruction.near_branch_target(),
+            Step::Conditional {
+                branch,
+                follows: Way::Taken,
+            } => branch.near_branch_target(),
+            Step::Conditional {
+                branch,
+                follows: Way::FallsThrough,
+            } => branch.next_ip(),
+            Step::Expected { target, .. } => *target,
+        }
+    }
+}
+
+/// What ends a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Terminator {
+    /// The path goes on in another block at this address.
+    Next(u64),
+    /// A branch, call or return that is not followed.
+    Branch(Instruction),
+    /// `syscall`.
+    Syscall(Instruction),
+    /// The engine performs the instruction.
+    Emulate(Instruction),
+}
+
+impl Terminator {
+    pub(crate) fn instruction(&self) -> Option<&Instruction> {
+        match self {
+            Terminator::Next(_) => None,
+            Terminator::Branch(i) | Terminator::Syscall(i) | Terminator::Emulate(i) => Some(i),
+        }
+    }
+}
+
+/// The path from `request.pc`.
+pub(crate) fn decode(request: &Request<'_>) -> Result<(Vec<Step>, Terminator), TranslateError> {
+    let limit = match request.scope {
+        Scope::Cached { .. } => BLOCK_INSTRUCTIONS_MAX,
+        Scope::OneOff { instructions } => BLOCK_INSTRUCTIONS_MAX.min(instructions as usize),
+    };
+    let mut steps: Vec<Step> = Vec::with_capacity(limit);
+    let mut returns: Vec<u64> = Vec::new();
+    let mut branches = 0;
+    let mut code = Window::new(request);
+    let mut pc = request.pc;
+    while steps.len() < limit {
+        let (instruction, bytes) = match code.decode(pc) {
+            Ok(decoded) => decoded,
+            Err(address) if steps.is_empty() => return Err(TranslateError::Fetch { address }),
+            Err(_) => break,
+        };
+        let step = match classify(&instruction) {
+            Class::Plain => Step::Plain(instruction, bytes),
+            Class::Syscall => return Ok((steps, Terminator::Syscall(instruction))),
+            Class::Emulate => return Ok((steps, Terminator::Emulate(instruction))),
+            Class::Branch => match expected_way(request, &instruction, &mut returns, &mut branches)
+            {
+                Some(step) => step,
+                None => return Ok((steps, Terminator::Branch(instruction))),
+            },
+        };
+        steps.push(step);
+        pc = step.next();
+        if instruction.is_invalid() {
+            break;
+        }
+    }
+    Ok((steps, Terminator::Next(pc)))
+}
+
+/// How the path goes past a branch; `None` if it ends there.
+fn expected_way(
+    request: &Request<'_>,
+    branch: &Instruction,
+    returns: &mut Vec<u64>,
+    branches: &mut usize,
+) -> Option<Step> {
+    match branch.flow_control() {
+        FlowControl::UnconditionalBranch => Some(Step::Jump(*branch)),
+        FlowControl::Call => {
+            returns.push(branch.next_ip());
+            Some(Step::Call(*branch))
+        }
+        FlowControl::ConditionalBranch
+            if branch.is_jcc_short_or_near() && *branches < BRANCHES_MAX =>
+        {
+            *branches += 1;
+            let default = Way::by_default(branch.ip(), branch.near_branch_target());
+            Some(Step::Conditional {
+                branch: *branch,
+                follows: (request.usual_way)(branch.ip()).unwrap_or(default),
+            })
+        }
+        FlowControl::Return => {
+            let target = returns.pop().filter(|target| is_near(*target))?;
+            Some(Step::Expected {
+                branch: *branch,
+                target,
+            })
+        }
+        FlowControl::IndirectBranch | FlowControl::IndirectCall => {
+            let constant = branch.op0_kind() == OpKind::Memory
+                && branch.memory_base() == Register::RIP
+                && branch.memory_index() == Register::None
+                && branch.segment_prefix() == Register::None;
+            if !constant {
+                return None;
+            }
+            let target = (request.read_word)(branch.ip_rel_memory_address())
+                .filter(|target| is_near(*target))?;
+            if branch.flow_control() == FlowControl::IndirectCall {
+                returns.push(branch.next_ip());
+            }
+            Some(Step::Expected {
+                branch: *branch,
+                target,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// True if an address fits a positive 32-bit displacement, by which expectations are checked.
+fn is_near(address: u64) -> bool {
+    address != 0 && address < 1 << 31
+}
+
+/// A part of the guest's code that has been read already.
+struct Window<'a> {
+    request: &'a Request<'a>,
+    bytes: [u8; WINDOW],
+    start: u64,
+    len: usize,
+}
+
+const WINDOW: usize = 256;
+const LONGEST: usize = 15;
+
+impl<'a> Window<'a> {
+    fn new(request: &'a Request<'a>) -> Self {
+        Window {
+            request,
+            bytes: [0; WINDOW],
+            start: 1,
+            len: 0,
+        }
+    }
+
+    /// The instruction at `pc` and its bytes, or the first address that cannot be executed.
+    fn decode(&mut self, pc: u64) -> Result<(Instruction, Bytes), u64> {
+        let inside =
+            pc >= self.start && (pc - self.start).saturating_add(LONGEST as u64) <= self.len as u64;
+        if !inside {
+            self.start = pc;
+            self.len = (self.request.fetch)(pc, &mut self.bytes);
+        }
+        let bytes = &self.bytes[(pc - self.start) as usize..self.len];
+        let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        // Too few bytes: what follows is not executable. An invalid encoding becomes one that faults as it should.
+        if decoder.last_error() == DecoderError::NoMoreBytes {
+            return Err(pc.wrapping_add(bytes.len() as u64));
+        }
+        let mut copy = [0; LONGEST];
+        let len = LONGEST.min(bytes.len());
+        copy[..len].copy_from_slice(&bytes[..len]);
+        Ok((instruction, copy))
+    }
+}
+
+enum Class {
+    Plain,
+    Branch,
+    Syscall,
+    Emulate,
+}
+
+fn classify(instruction: &Instruction) -> Class {
+    use Mnemonic::*;
+    match instruction.mnemonic() {
+        Syscall => return Class::Syscall,
+        Cpuid | Rdtsc | Rdtscp | Rdrand | Rdseed | Rdpid | Xgetbv | Sysenter | Sysexit | Sysret
+        | Xbegin | Xend | Xabort | Xtest | Retf | Iret | Iretd | Iretq => return Class::Emulate,
+        _ => {}
+    }
+    match instruction.flow_control() {
+        FlowControl::Next | FlowControl::Exception => Class::Plain,
+        FlowControl::Interrupt => match instruction.code() {
+            Code::Int3 => Class::Plain,
+            _ => Class::Emulate,
+        },
+        FlowControl::Return => match instruction.code() {
+            Code::Retnq | Code::Retnq_imm16 => Class::Branch,
+            _ => Class::Emulate,
+        },
+        FlowControl::IndirectBranch | FlowControl::IndirectCall => match instruction.code() {
+            Code::Jmp_rm64 | Code::Call_rm64 => Class::Branch,
+            _ => Class::Emulate,
+        },
+        FlowControl::UnconditionalBranch | FlowControl::Call => match instruction.code() {
+            Code::Jmp_rel8_64 | Code::Jmp_rel32_64 | Code::Call_rel32_64 => Class::Branch,
+            _ => Class::Emulate,
+        },
+        FlowControl::ConditionalBranch => {
+            let known = instruction.is_jcc_short_or_near()
+                || instruction.is_jcx_short()
+                || instruction.is_loop()
+                || instruction.is_loopcc();
+            if known { Class::Branch } else { Class::Emulate }
+        }
+        FlowControl::XbeginXabortXend => Class::Emulate,
+    }
+}
