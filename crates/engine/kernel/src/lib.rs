@@ -38,6 +38,9 @@ pub const ENGINE_FD_START: i32 = 1000;
 /// Descriptors below this and from [`ENGINE_FD_START`] on belong to the engine.
 pub const ENGINE_FD_END: i32 = 1024;
 
+/// Descriptors that a program can be started with are looked for below this.
+const INHERITED_FD_END: i32 = 64;
+
 /// How a system call goes on.
 #[derive(Debug)]
 pub(crate) enum Flow {
@@ -212,6 +215,8 @@ pub struct Kernel {
     /// System calls by number.
     pub calls: BTreeMap<u64, u64>,
     signal_fd: i32,
+    /// What the descriptors that the guest was started with lead to, as (device, inode).
+    inherited: BTreeSet<(u64, u64)>,
     /// Descriptors of `/dev/urandom` and `/dev/random`.
     random_descriptors: BTreeSet<i32>,
 }
@@ -241,6 +246,9 @@ impl Kernel {
             environment: 0..0,
             calls: BTreeMap::new(),
             signal_fd,
+            inherited: (0..INHERITED_FD_END)
+                .filter_map(syscalls::identity)
+                .collect(),
             random_descriptors: BTreeSet::new(),
         }
     }

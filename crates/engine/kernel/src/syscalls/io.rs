@@ -84,7 +84,9 @@ impl Kernel {
     fn write_in_chunks(&mut self, call: &Call, fd: i32, address: u64, len: u64) -> Flow {
         let mut done = call.progress;
         loop {
-            if !is_ready(fd, libc::POLLOUT) {
+            let ready =
+                is_ready(fd, libc::POLLOUT) || self.is_inherited(fd) && self.wait_for_reader(fd);
+            if !ready {
                 self.thread()
                     .call
                     .as_mut()
@@ -105,6 +107,25 @@ impl Kernel {
                 return Flow::Return(done as i64);
             }
         }
+    }
+
+    /// True if the descriptor leads to what the guest was started with: a reader outside of the guest.
+    fn is_inherited(&self, fd: i32) -> bool {
+        identity(fd).is_some_and(|file| self.inherited.contains(&file))
+    }
+
+    /// Waits, as the whole guest, until a reader outside has taken something. How fast it reads must not decide which
+    /// thread runs next. False if a signal comes first.
+    fn wait_for_reader(&self, fd: i32) -> bool {
+        let wait = |fd, events| libc::pollfd {
+            fd,
+            events,
+            revents: 0,
+        };
+        let mut polls = [wait(fd, libc::POLLOUT), wait(self.signal_fd, libc::POLLIN)];
+        // SAFETY: two valid elements.
+        unsafe { libc::poll(polls.as_mut_ptr(), 2, -1) };
+        polls[0].revents != 0
     }
 
     pub(super) fn sys_send(&mut self, call: &Call) -> Flow {
@@ -313,4 +334,12 @@ fn asks_not_to_wait(call: &Call) -> bool {
         _ => 0,
     };
     flags & libc::MSG_DONTWAIT as u64 != 0
+}
+
+/// What an open descriptor leads to, as (device, inode).
+pub(crate) fn identity(fd: i32) -> Option<(u64, u64)> {
+    // SAFETY: all-zero is valid for this plain struct, which the call fills.
+    let mut info: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: a valid buffer.
+    (unsafe { libc::fstat(fd, &mut info) } == 0).then_some((info.st_dev, info.st_ino))
 }

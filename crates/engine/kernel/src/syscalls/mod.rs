@@ -10,6 +10,7 @@ mod signal;
 mod table;
 mod time;
 
+pub(crate) use io::identity;
 pub use table::{Policy, SyscallEntry, name, table};
 
 use crate::memory::{SysResult, errno};
