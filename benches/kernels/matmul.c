@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 int main(int argc, char **argv) {
-    int n = argc > 1 ? atoi(argv[1]) : 500;
+    int n = argc > 1 ? atoi(argv[1]) : 1200;
     double *a = malloc(sizeof(double) * n * n), *b = malloc(sizeof(double) * n * n), *c = calloc(sizeof(double), n * n);
     for (int i = 0; i < n * n; i++) { a[i] = i % 7 - 3; b[i] = i % 5 - 2; }
     for (int i = 0; i < n; i++)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 static inline uint32_t rotl(uint32_t x, int k) { return x << k | x >> (32 - k); }
 int main(int argc, char **argv) {
-    long rounds = argc > 1 ? atol(argv[1]) : 4000000;
+    long rounds = argc > 1 ? atol(argv[1]) : 30000000;
     uint32_t s[16];
     for (int i = 0; i < 16; i++) s[i] = i * 0x9e3779b9u;
     for (long r = 0; r < rounds; r++) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #define BUCKETS 4096
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static long table[BUCKETS], per_thread = 3000000;
+static long table[BUCKETS], per_thread = 15000000;
 static void *work(void *arg) {
     unsigned x = (unsigned)(long)arg + 1;
     for (long i = 0; i < per_thread; i++) {

@@ -14,7 +14,7 @@ static void sort(unsigned *v, long lo, long hi) {
     }
 }
 int main(int argc, char **argv) {
-    long n = argc > 1 ? atol(argv[1]) : 4000000;
+    long n = argc > 1 ? atol(argv[1]) : 10000000;
     unsigned *v = malloc(n * sizeof *v), x = 12345;
     for (long i = 0; i < n; i++) { x = x * 1664525u + 1013904223u; v[i] = x; }
     sort(v, 0, n - 1);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 int main(int argc, char **argv) {
-    int limit = argc > 1 ? atoi(argv[1]) : 20000000, count = 0;
+    int limit = argc > 1 ? atoi(argv[1]) : 60000000, count = 0;
     char *composite = calloc(limit + 1, 1);
     for (int i = 2; i <= limit; i++) {
         if (composite[i]) continue;

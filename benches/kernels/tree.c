@@ -18,7 +18,7 @@ static struct node *insert(struct node *root, const char *key) {
     return root;
 }
 int main(int argc, char **argv) {
-    long n = argc > 1 ? atol(argv[1]) : 600000;
+    long n = argc > 1 ? atol(argv[1]) : 1200000;
     struct node *root = NULL;
     unsigned x = 1;
     for (long i = 0; i < n; i++) {

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: how fast things are, and how much memory they take.
 
+mod engine;
 mod measure;
 mod traces;
 
@@ -14,12 +15,15 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Subject {
+    /// Running programs under the engine
+    Engine(engine::Args),
     /// Reading traces, and detecting races in them
     Traces(traces::Args),
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     match &args.subject {
+        Subject::Engine(args) => engine::run(args),
         Subject::Traces(args) => traces::run(args),
     }
 }
