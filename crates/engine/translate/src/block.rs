@@ -15,7 +15,7 @@ use iced_x86::{
 use verdict_cpu::{ExitReason, Gpr, layout, offset};
 
 /// Longest block, in guest instructions.
-pub const BLOCK_INSTRUCTIONS_MAX: usize = 32;
+pub const BLOCK_INSTRUCTIONS_MAX: usize = 24;
 
 /// What translated code does besides running the guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

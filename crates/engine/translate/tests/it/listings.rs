@@ -68,17 +68,9 @@ fn a_block_whose_flags_are_dead_counts_with_a_subtraction() {
               10000000  mov eax,[10000106h]
               10000006  add eax,1
               10000009  jmp short 0000000010000000h
-              10000000  mov eax,[10000106h]
-              10000006  add eax,1
-              10000009  jmp short 0000000010000000h
-              10000000  mov eax,[10000106h]
-              10000006  add eax,1
-              10000009  jmp short 0000000010000000h
-              10000000  mov eax,[10000106h]
-              10000006  add eax,1
             host
-              40010000  sub qword ptr [70000090h],20h
-              40010009  js 0000000040010096h
+              40010000  sub qword ptr [70000090h],18h
+              40010009  js 000000004001007Bh
               4001000f  mov eax,[10000106h]
               40010015  add eax,1
               40010018  mov eax,[10000106h]
@@ -95,20 +87,14 @@ fn a_block_whose_flags_are_dead_counts_with_a_subtraction() {
               4001004b  add eax,1
               4001004e  mov eax,[10000106h]
               40010054  add eax,1
-              40010057  mov eax,[10000106h]
-              4001005d  add eax,1
-              40010060  mov eax,[10000106h]
-              40010066  add eax,1
-              40010069  mov eax,[10000106h]
-              4001006f  add eax,1
-              40010072  jmp 0000000040010077h
-              40010077  mov qword ptr [700000A0h],0
-              40010083  mov qword ptr [70000098h],1
-              4001008f  jmp qword ptr [700000E0h]
-              40010096  add qword ptr [70000090h],20h
-              4001009f  mov qword ptr [70000080h],10000000h
-              400100ab  mov qword ptr [70000098h],5
-              400100b7  jmp qword ptr [700000E0h]
+              40010057  jmp 000000004001005Ch
+              4001005c  mov qword ptr [700000A0h],0
+              40010068  mov qword ptr [70000098h],1
+              40010074  jmp qword ptr [700000E0h]
+              4001007b  add qword ptr [70000090h],18h
+              40010084  mov qword ptr [70000080h],10000000h
+              40010090  mov qword ptr [70000098h],5
+              4001009c  jmp qword ptr [700000E0h]
         "#]],
     );
 }
