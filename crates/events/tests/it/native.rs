@@ -329,30 +329,47 @@ fn realistic_traces_are_small() {
         (Addressing::Addresses, 4),
         (Addressing::Addresses, 1000),
     ] {
-        let options = GenerateOptions {
-            events: 500_000,
-            addressing,
-            run_length,
-            ..GenerateOptions::default()
-        };
-        let mut generator = Generator::new(options);
-        let mut bytes = Vec::new();
-        let mut writer = NativeWriter::new(&mut bytes).unwrap();
-        let mut batch = Vec::new();
-        loop {
-            generator.next_batch(&mut batch).unwrap();
-            if batch.is_empty() {
-                break;
-            }
-            writer.write(&batch, generator.names()).unwrap();
-        }
-        writer.finish(generator.names()).unwrap();
-        let per_event = bytes.len() as f64 / 500_000.0;
+        let per_event = bytes_per_event(addressing, run_length);
         assert!(
             per_event <= 4.0,
             "{addressing:?}, runs of {run_length}: {per_event:.2} bytes an event"
         );
     }
+}
+
+/// Not realistic, and above the 4 bytes of those that are: another thread at nearly every event, and a name for every
+/// fifth. It must not become worse unnoticed.
+#[test]
+fn traces_that_switch_all_the_time_are_hardly_larger() {
+    for addressing in [Addressing::Named, Addressing::Addresses] {
+        let per_event = bytes_per_event(addressing, 1);
+        assert!(
+            per_event <= 4.25,
+            "{addressing:?}: {per_event:.2} bytes an event"
+        );
+    }
+}
+
+fn bytes_per_event(addressing: Addressing, run_length: u32) -> f64 {
+    let options = GenerateOptions {
+        events: 500_000,
+        addressing,
+        run_length,
+        ..GenerateOptions::default()
+    };
+    let mut generator = Generator::new(options);
+    let mut bytes = Vec::new();
+    let mut writer = NativeWriter::new(&mut bytes).unwrap();
+    let mut batch = Vec::new();
+    loop {
+        generator.next_batch(&mut batch).unwrap();
+        if batch.is_empty() {
+            break;
+        }
+        writer.write(&batch, generator.names()).unwrap();
+    }
+    writer.finish(generator.names()).unwrap();
+    bytes.len() as f64 / 500_000.0
 }
 
 proptest! {
