@@ -1,0 +1,5 @@
+//! Documents are written and read: whole, old, new and malformed ones.
+#![forbid(unsafe_code)]
+
+mod any;
+mod json;
