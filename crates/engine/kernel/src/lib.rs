@@ -17,7 +17,10 @@ mod timers;
 pub use idle::Idle;
 pub use memory::{MapRequest, Mapping, Memory, Prot, SysResult, is_guest_range};
 pub use signals::{Action, AltStack, DefaultAction, SignalInfo, bit, default_action};
-pub use syscalls::{Policy, SyscallEntry, name as syscall_name, table as syscall_table};
+pub use syscalls::{
+    Buffer, Direction, Policy, SyscallEntry, buffers as syscall_buffers, name as syscall_name,
+    table as syscall_table,
+};
 pub use thread::{Call, Registers, State, Thread, VectorState, Wait};
 pub use time::{Clock, ClockMode, SECOND_NS};
 

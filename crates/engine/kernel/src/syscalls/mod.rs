@@ -1,5 +1,6 @@
 //! System calls: one table of policies, one function per call that is not simply the host's.
 
+mod buffers;
 mod file_times;
 mod files;
 mod io;
@@ -10,6 +11,7 @@ mod signal;
 mod table;
 mod time;
 
+pub use buffers::{Buffer, Direction, buffers};
 pub(crate) use io::identity;
 pub use table::{Policy, SyscallEntry, name, table};
 
