@@ -26,6 +26,9 @@ pub enum Reason {
     SystemCall,
     /// The running thread has used up its quantum.
     QuantumEnd,
+    /// The running thread stands before a watched instruction. [`Decision::Continue`] lets it run; who gives another
+    /// thread the turn is asked again when this one is chosen again.
+    Watched,
 }
 
 /// A place where the scheduler is asked.

@@ -47,6 +47,10 @@ impl RandomScheduler {
 
 impl Scheduler for RandomScheduler {
     fn decide(&mut self, point: &DecisionPoint<'_>) -> Decision {
+        // Being watched must not change the schedule.
+        if point.reason == Reason::Watched {
+            return Decision::Continue;
+        }
         if point.reason == Reason::SystemCall && self.random.below(4) != 0 {
             return Decision::Continue;
         }

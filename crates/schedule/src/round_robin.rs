@@ -20,7 +20,7 @@ impl RoundRobin {
 
 impl Scheduler for RoundRobin {
     fn decide(&mut self, point: &DecisionPoint<'_>) -> Decision {
-        if point.reason == Reason::SystemCall {
+        if matches!(point.reason, Reason::SystemCall | Reason::Watched) {
             return Decision::Continue;
         }
         Decision::Run {

@@ -59,6 +59,10 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "WHAT", default_value_t, hide = true)]
     accesses: Accesses,
 
+    /// Ask the scheduler before the instruction at this address of the guest runs
+    #[arg(long, value_name = "ADDRESS", value_parser = address, hide = true)]
+    watch: Vec<u64>,
+
     #[command(flatten)]
     format: FormatArgs,
 
@@ -144,9 +148,15 @@ fn config(args: &Args) -> ExecutorConfig {
             Accesses::Discard => AccessLog::Discard,
             Accesses::Hash => AccessLog::Hash,
         },
+        watched: args.watch.clone(),
         stats: args.stats || args.stats_file.is_some(),
         ..ExecutorConfig::new(program, argv, environment())
     }
+}
+
+fn address(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u64::from_str_radix(digits, 16).map_err(|error| error.to_string())
 }
 
 /// Ours is the guest's.

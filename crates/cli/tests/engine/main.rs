@@ -10,3 +10,4 @@ mod memcached;
 mod programs;
 mod run;
 mod tools;
+mod watched;

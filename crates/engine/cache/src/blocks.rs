@@ -2,7 +2,7 @@
 
 use crate::memory::{CacheMemoryError, CodeCopy, CodeMemory};
 use crate::tables::Tables;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use verdict_cpu::layout::{CACHE_LEN, CACHE_START, PAGE};
 use verdict_translate::{
     Block, FaultEntry, Instrumentation, LoggedAccess, Request, Scope, TranslateError, Way,
@@ -118,6 +118,8 @@ pub struct CodeCache {
     one_off: Option<Block>,
     /// Conditional branches that usually go the other way than by default.
     ways: FxHashMap<u64, Way>,
+    /// Guest instructions before which blocks stop.
+    watched: FxHashSet<u64>,
     stats: CacheStats,
 }
 
@@ -155,6 +157,7 @@ impl CodeCache {
             links: Vec::new(),
             one_off: None,
             ways: FxHashMap::default(),
+            watched: FxHashSet::default(),
             stats: CacheStats::default(),
         })
     }
@@ -210,6 +213,7 @@ impl CodeCache {
             fetch: guest.fetch,
             read_word: guest.read_word,
             usual_way: &|branch| self.ways.get(&branch).copied(),
+            watched: &|pc| self.watched.contains(&pc),
         })?;
         self.memory.append(&block.code);
         self.stats.blocks += 1;
@@ -333,6 +337,7 @@ impl CodeCache {
             fetch: guest.fetch,
             read_word: guest.read_word,
             usual_way: &|branch| self.ways.get(&branch).copied(),
+            watched: &|pc| self.watched.contains(&pc),
         })?;
         assert!(
             block.code.len() as u64 <= ONE_OFF_LEN,
@@ -381,6 +386,39 @@ impl CodeCache {
         }
         fault_entry(&block.faults, host - block.host)
             .map(|entry| FaultSite::new(block.host, entry, block.instructions))
+    }
+
+    /// From now on the engine gets control ([`verdict_cpu::ExitReason::Watch`]) before the instruction at `pc` runs.
+    pub fn watch(&mut self, pc: u64) {
+        if self.watched.insert(pc) {
+            self.remake_around(pc);
+        }
+    }
+
+    /// The instruction at `pc` is like any other again.
+    pub fn unwatch(&mut self, pc: u64) {
+        if self.watched.remove(&pc) {
+            self.remake_around(pc);
+        }
+    }
+
+    /// True if the engine wants to look before the instruction at `pc` runs.
+    pub fn is_watched(&self, pc: u64) -> bool {
+        self.watched.contains(&pc)
+    }
+
+    /// Forgets the blocks that hold the instruction at `pc`; they are made again when they are needed.
+    fn remake_around(&mut self, pc: u64) {
+        let on_page = self.by_page.get(&(pc / PAGE)).cloned().unwrap_or_default();
+        for block in on_page {
+            let entry = &self.entries[block.0 as usize];
+            let mut ranges = entry.ranges.iter();
+            if entry.live
+                && ranges.any(|(start, len)| (*start..start + u64::from(*len)).contains(&pc))
+            {
+                self.drop_block(block);
+            }
+        }
     }
 
     /// True if a block was made from this guest page.

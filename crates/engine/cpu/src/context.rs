@@ -49,15 +49,19 @@ pub enum ExitReason {
     OneOff = 6,
     /// A synchronous fault; set by the signal handler.
     Fault = 7,
+    /// The instruction at rip is watched and has not run.
+    Watch = 8,
 }
 
 impl ExitReason {
     /// The reason behind a number found in the context; `None` if the context was overwritten.
     pub fn from_raw(raw: u64) -> Option<Self> {
         use ExitReason::*;
-        [Link, Indirect, Syscall, Emulate, Budget, OneOff, Fault]
-            .into_iter()
-            .find(|r| *r as u64 == raw)
+        [
+            Link, Indirect, Syscall, Emulate, Budget, OneOff, Fault, Watch,
+        ]
+        .into_iter()
+        .find(|r| *r as u64 == raw)
     }
 }
 

@@ -188,6 +188,7 @@ impl Executor {
                 logged: log.count,
                 hash: log.hashes().then_some(log.hash),
             }),
+            watch_stops: self.watch.stops,
             times: self.config.stats.then_some(self.times),
         }
     }

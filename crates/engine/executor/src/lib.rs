@@ -11,6 +11,7 @@ mod end;
 mod fault;
 mod run;
 mod setup;
+mod watch;
 
 use std::time::Instant;
 use verdict_cache::CodeCache;
@@ -47,6 +48,8 @@ struct Executor {
     alone: bool,
     /// The next instruction runs alone: it writes to a page that holds translated code.
     single_step: bool,
+    /// Watched instructions and who has been let past.
+    watch: watch::WatchState,
     /// What the signal handler saw.
     fault: Option<fault::HostFault>,
     /// The guest has control; faults are its own.

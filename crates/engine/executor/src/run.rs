@@ -31,6 +31,8 @@ enum Slice {
     Fault,
     /// The next instruction cannot be fetched.
     Fetch(u64),
+    /// The next instruction is watched.
+    Watch,
 }
 
 impl Executor {
@@ -68,6 +70,7 @@ impl Executor {
             Slice::Emulate => self.emulate(),
             Slice::Fault => self.handle_fault(),
             Slice::Fetch(address) => self.fetch_fault(address),
+            Slice::Watch => self.at_watched(),
         }
     }
 
@@ -174,7 +177,7 @@ impl Executor {
         }
     }
 
-    fn decide(&mut self, reason: Reason) {
+    pub(crate) fn decide(&mut self, reason: Reason) {
         let runnable = self.kernel.runnable();
         let current = self.kernel.threads[self.kernel.current].id;
         let point = DecisionPoint {
@@ -304,7 +307,7 @@ impl Executor {
     fn run_blocks(&mut self, end: SliceEnd) -> Slice {
         loop {
             let pc = self.context().rip;
-            let entry = if std::mem::take(&mut self.single_step) {
+            let entry = if self.steps_alone(pc) {
                 self.one_off(pc, 1)
             } else {
                 self.block(pc)
@@ -322,6 +325,9 @@ impl Executor {
                     ExitReason::Syscall => return Slice::Syscall,
                     ExitReason::Emulate => return Slice::Emulate,
                     ExitReason::Fault => return Slice::Fault,
+                    // What is due at the end of a slice comes before the instruction, watched or not.
+                    ExitReason::Watch if self.context().budget <= 0 => return Slice::Done,
+                    ExitReason::Watch => return Slice::Watch,
                     ExitReason::Link => {
                         self.follow_link();
                         break;

@@ -72,7 +72,8 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         AccessChoice::Discard | AccessChoice::Hash => Instrumentation::Accesses,
     };
     let lookup = verdict_cpu::entry_points().lookup;
-    let cache = CodeCache::new(instrumentation, lookup).map_err(|error| error.to_string())?;
+    let mut cache = CodeCache::new(instrumentation, lookup).map_err(|error| error.to_string())?;
+    config.watched.iter().for_each(|pc| cache.watch(*pc));
     let scheduler: Box<dyn Scheduler> = match config.schedule {
         SchedulePolicy::RoundRobin => Box::new(RoundRobin::new(config.quantum)),
         SchedulePolicy::Random => Box::new(RandomScheduler::new(config.seed, config.quantum)),
@@ -91,6 +92,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         log,
         alone: false,
         single_step: false,
+        watch: crate::watch::WatchState::default(),
         fault: None,
         in_guest: false,
         switches: 0,

@@ -23,6 +23,8 @@ pub struct ExecutorConfig {
     pub follow_children: bool,
     /// What happens to the guest's memory accesses.
     pub accesses: AccessLog,
+    /// Guest addresses of instructions before which the scheduler is asked who runs.
+    pub watched: Vec<u64>,
     /// Whether the time of each part is measured and system calls are counted by name.
     pub stats: bool,
     /// Set when a guest replaces its program: what stays.
@@ -59,6 +61,7 @@ impl ExecutorConfig {
             schedule: SchedulePolicy::RoundRobin,
             follow_children: false,
             accesses: AccessLog::Off,
+            watched: Vec::new(),
             stats: false,
             inherited: None,
         }

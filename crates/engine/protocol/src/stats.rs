@@ -25,6 +25,9 @@ pub struct Stats {
     pub signals: u64,
     /// Memory accesses, where they were logged.
     pub accesses: Option<AccessStats>,
+    /// Times that a watched instruction was about to run.
+    #[serde(default)]
+    pub watch_stops: u64,
     /// Where the time went, where it was measured. Differs from run to run.
     pub times: Option<PartTimes>,
 }

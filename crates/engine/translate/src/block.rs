@@ -60,6 +60,9 @@ pub struct Request<'a> {
     pub read_word: &'a dyn Fn(u64) -> Option<u64>,
     /// Which way the conditional branch at an address usually goes, where that is known.
     pub usual_way: &'a dyn Fn(u64) -> Option<Way>,
+    /// Whether the engine wants to look before the instruction at an address runs. A one-off block passes its first
+    /// instruction, watched or not.
+    pub watched: &'a dyn Fn(u64) -> bool,
 }
 
 /// A direct branch out of a block. Until it is linked it leads to its own stub.
@@ -233,6 +236,10 @@ impl<'a> Builder<'a> {
 
     fn build(mut self, steps: &[Step], terminator: &Terminator) -> Block {
         self.mark(self.request.pc, 0);
+        if let Terminator::Watch(pc) = *terminator {
+            self.emit.exit_at(ExitReason::Watch, pc);
+            return self.finish(vec![(pc, 1)]);
+        }
         let budget = self.check_budget(steps, terminator);
         if self.request.instrumentation == Instrumentation::Accesses {
             self.open_log(steps, terminator);
@@ -242,9 +249,13 @@ impl<'a> Builder<'a> {
         }
         self.terminate(steps.len() as u16, terminator);
         self.stubs(budget);
+        self.finish(ranges(steps, terminator))
+    }
+
+    fn finish(self, ranges: Vec<(u64, u32)>) -> Block {
         Block {
             pc: self.request.pc,
-            ranges: ranges(steps, terminator),
+            ranges,
             instructions: self.count,
             code: self.emit.bytes,
             links: self.links,
@@ -468,6 +479,7 @@ impl<'a> Builder<'a> {
         }
         match terminator {
             Terminator::Next(target) => self.go_to(*target),
+            Terminator::Watch(pc) => self.emit.exit_at(ExitReason::Watch, *pc),
             Terminator::Syscall(instruction) => self
                 .emit
                 .exit_at(ExitReason::Syscall, instruction.next_ip()),

@@ -77,7 +77,7 @@ pub(crate) fn dead_at_start(steps: &[Step], terminator: &Terminator, fetch: Fetc
             .step(branch)
             .unwrap_or_else(|| follow(branch, pending, fetch, SCAN_MAX)),
         // `syscall` copies the flags to r11; the engine may look at them in what it performs itself.
-        Terminator::Syscall(_) | Terminator::Emulate(_) => false,
+        Terminator::Syscall(_) | Terminator::Emulate(_) | Terminator::Watch(_) => false,
     }
 }
 

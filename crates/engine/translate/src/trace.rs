@@ -98,12 +98,14 @@ pub(crate) enum Terminator {
     Syscall(Instruction),
     /// The engine performs the instruction.
     Emulate(Instruction),
+    /// The block is nothing but a stop before the watched instruction at this address.
+    Watch(u64),
 }
 
 impl Terminator {
     pub(crate) fn instruction(&self) -> Option<&Instruction> {
         match self {
-            Terminator::Next(_) => None,
+            Terminator::Next(_) | Terminator::Watch(_) => None,
             Terminator::Branch(i) | Terminator::Syscall(i) | Terminator::Emulate(i) => Some(i),
         }
     }
@@ -120,7 +122,14 @@ pub(crate) fn decode(request: &Request<'_>) -> Result<(Vec<Step>, Terminator), T
     let mut branches = 0;
     let mut code = Window::new(request);
     let mut pc = request.pc;
+    if matches!(request.scope, Scope::Cached { .. }) && (request.watched)(pc) {
+        return Ok((steps, Terminator::Watch(pc)));
+    }
     while steps.len() < limit {
+        // The stop must be at the start of a block: before it, all counts are those of whole instructions.
+        if !steps.is_empty() && (request.watched)(pc) {
+            break;
+        }
         let (instruction, bytes) = match code.decode(pc) {
             Ok(decoded) => decoded,
             Err(address) if steps.is_empty() => return Err(TranslateError::Fetch { address }),

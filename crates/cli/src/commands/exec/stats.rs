@@ -96,6 +96,7 @@ fn json(stats: &Stats) -> Value {
         "signals": stats.signals,
         "syscalls": stats.syscalls,
         "accesses": stats.accesses.map(|a| json!({ "logged": a.logged, "hash": a.hash.map(hex) })),
+        "watch_stops": stats.watch_stops,
         "times_ns": stats.times.map(|t| json!({
             "start": t.start_ns,
             "guest": t.guest_ns,
@@ -139,6 +140,7 @@ mod tests {
                 switches_hash: 0xdead,
                 syscalls: [("write".to_owned(), 3), ("futex".to_owned(), 1000)].into(),
                 signals: 0,
+                watch_stops: 0,
                 accesses: Some(AccessStats {
                     logged: 10,
                     hash: Some(u64::MAX),
@@ -212,7 +214,8 @@ mod tests {
                 "translate": 0,
                 "wait": 0
               },
-              "version": 1
+              "version": 1,
+              "watch_stops": 0
             }
         "#]]
         .assert_eq(&render(&report(), Format::Json));

@@ -2,6 +2,7 @@
 
 mod any_bytes;
 mod listings;
+mod watched;
 
 use verdict_translate::{Block, Instrumentation, Request, Scope, TranslateError, translate};
 
@@ -14,6 +15,17 @@ fn translate_at(
     code: &[u8],
     scope: Scope,
     instrumentation: Instrumentation,
+) -> Result<Block, TranslateError> {
+    translate_watched(pc, code, scope, instrumentation, &|_| false)
+}
+
+/// The same with watched instructions.
+fn translate_watched(
+    pc: u64,
+    code: &[u8],
+    scope: Scope,
+    instrumentation: Instrumentation,
+    watched: &dyn Fn(u64) -> bool,
 ) -> Result<Block, TranslateError> {
     let fetch = |address: u64, buffer: &mut [u8]| {
         let Some(rest) = address
@@ -35,5 +47,6 @@ fn translate_at(
         fetch: &fetch,
         read_word: &|_| None,
         usual_way: &|_| None,
+        watched,
     })
 }
