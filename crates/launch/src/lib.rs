@@ -11,8 +11,10 @@ mod spawn;
 mod watch;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use verdict_protocol::{ExecutorConfig, FrameError};
@@ -28,6 +30,9 @@ pub struct LaunchOptions {
     pub executor_arguments: Vec<OsString>,
     /// What the user's signals mean during the run.
     pub signals: SignalPolicy,
+    /// What a run in the mode `Record` is recorded into, or one in the mode `Replay` is replayed from. The executor
+    /// inherits it, and finds its descriptor in the mode.
+    pub recording: Option<Arc<File>>,
     /// How often the heartbeat is looked at.
     pub tick: Duration,
     /// After how many ticks without a heartbeat the executor is taken for dead.
@@ -54,6 +59,7 @@ impl Default for LaunchOptions {
             executor: "/proc/self/exe".into(),
             executor_arguments: vec![EXECUTOR_COMMAND.into()],
             signals: SignalPolicy::ControllerEnds,
+            recording: None,
             tick: Duration::from_secs(1),
             silent_ticks_max: 30,
         }
@@ -80,7 +86,6 @@ pub enum LaunchError {
 /// Runs one executor to its end.
 pub fn run(config: &ExecutorConfig, options: &LaunchOptions) -> Result<Ending, LaunchError> {
     let channel = channel::Channel::new().map_err(LaunchError::Channel)?;
-    verdict_protocol::write_config(&channel.config, config).map_err(LaunchError::Config)?;
     // Handlers first: between the start and them, Ctrl-C would end the controller alone.
     let signals = match options.signals {
         SignalPolicy::GuestDecides => {
@@ -88,7 +93,7 @@ pub fn run(config: &ExecutorConfig, options: &LaunchOptions) -> Result<Ending, L
         }
         SignalPolicy::ControllerEnds => None,
     };
-    let executor = spawn::spawn(&channel, options).map_err(LaunchError::Spawn)?;
+    let executor = spawn::spawn(config, &channel, options)?;
     let end = watch::until_end(executor, &channel, signals.as_ref(), options)
         .map_err(LaunchError::Watch)?;
     Ok(ending::decide(

@@ -1,5 +1,6 @@
 //! Starting the executor: nothing in its environment, our files out of the guest's way.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command};
@@ -8,8 +9,10 @@ use std::sync::Mutex;
 use rustix::io::FdFlags;
 use rustix::process::{Resource, getrlimit};
 
-use crate::LaunchOptions;
+use verdict_protocol::ExecutorConfig;
+
 use crate::channel::Channel;
+use crate::{LaunchError, LaunchOptions};
 
 /// Our descriptors start here: the guest must find 3 free, and have room.
 const FIRST_DESCRIPTOR: u64 = 1000;
@@ -19,27 +22,50 @@ const ROOM_ABOVE: u64 = 16;
 /// Held while descriptors are inheritable, so that no other thread's executor inherits them.
 static INHERITABLE: Mutex<()> = Mutex::new(());
 
-pub(crate) fn spawn(channel: &Channel, options: &LaunchOptions) -> io::Result<Child> {
+pub(crate) fn spawn(
+    config: &ExecutorConfig,
+    channel: &Channel,
+    options: &LaunchOptions,
+) -> Result<Child, LaunchError> {
     let _guard = INHERITABLE
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
-    let descriptors = inheritable_copies(channel)?;
+    let mut files = channel.files().to_vec();
+    files.extend(options.recording.as_deref());
+    let descriptors = inheritable_copies(&files).map_err(LaunchError::Spawn)?;
+    let (channel_descriptors, recording) = descriptors.split_at(channel.files().len());
+    let config = with_recording(config, recording.first());
+    verdict_protocol::write_config(&channel.config, &config).map_err(LaunchError::Config)?;
     Command::new(&options.executor)
         .args(&options.executor_arguments)
-        .args(descriptors.iter().map(|d| d.as_raw_fd().to_string()))
+        .args(
+            channel_descriptors
+                .iter()
+                .map(|d| d.as_raw_fd().to_string()),
+        )
         // Variables would change the guest's stack and with it its run; its own travel in the config.
         .env_clear()
         .spawn()
+        .map_err(LaunchError::Spawn)
 }
 
-fn inheritable_copies(channel: &Channel) -> io::Result<Vec<OwnedFd>> {
+/// The config with the recording's descriptor in it.
+fn with_recording(config: &ExecutorConfig, recording: Option<&OwnedFd>) -> ExecutorConfig {
+    let mut config = config.clone();
+    if let (Some(fd), Some(recording)) = (config.mode.descriptor_mut(), recording) {
+        *fd = recording.as_raw_fd();
+    }
+    config
+}
+
+fn inheritable_copies(files: &[&File]) -> io::Result<Vec<OwnedFd>> {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let first = i32::try_from(FIRST_DESCRIPTOR.min(limit.saturating_sub(ROOM_ABOVE)))
         .expect("at most 1000");
-    let copy = |file| -> io::Result<OwnedFd> {
+    let copy = |file: &&File| -> io::Result<OwnedFd> {
         let descriptor = rustix::io::fcntl_dupfd_cloexec(file, first)?;
         rustix::io::fcntl_setfd(&descriptor, FdFlags::empty())?;
         Ok(descriptor)
     };
-    channel.files().into_iter().map(copy).collect()
+    files.iter().map(copy).collect()
 }

@@ -10,7 +10,7 @@ use verdict_cpu::{Context, Gpr, layout};
 use verdict_kernel::{Action, ClockMode, Kernel, MapRequest, Options, Registers};
 use verdict_loader::{Layout, LoadPlan, Lookup, MappingSource, Request, StackInput};
 use verdict_protocol::{
-    AccessLog as AccessChoice, Clock, ExecutorConfig, PartTimes, ReportWriter, SchedulePolicy,
+    AccessLog as AccessChoice, Clock, ExecutorConfig, Mode, PartTimes, ReportWriter, SchedulePolicy,
 };
 use verdict_reexec::Heartbeat;
 use verdict_schedule::{RandomScheduler, RoundRobin, Scheduler};
@@ -30,6 +30,9 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
     verdict_reexec::settle().map_err(|error| format!("the executor cannot start: {error}"))?;
     let config = verdict_protocol::read_config(&borrow(channel.config))
         .map_err(|error| format!("the executor's orders: {error}"))?;
+    if config.mode != Mode::Live {
+        return Err("this executor neither records nor replays".into());
+    }
     let heartbeat = Heartbeat::map(&borrow(channel.status))
         .map_err(|error| format!("the executor's status page: {error}"))?;
     for fd in [channel.config, channel.report, channel.status] {

@@ -27,6 +27,8 @@ pub struct ExecutorConfig {
     pub watched: Vec<u64>,
     /// Whether the time of each part is measured and system calls are counted by name.
     pub stats: bool,
+    /// Whether the run is recorded, or repeats one that was.
+    pub mode: Mode,
     /// Set when a guest replaces its program: what stays.
     pub inherited: Option<Inherited>,
 }
@@ -63,6 +65,7 @@ impl ExecutorConfig {
             accesses: AccessLog::Off,
             watched: Vec::new(),
             stats: false,
+            mode: Mode::Live,
             inherited: None,
         }
     }
@@ -74,6 +77,51 @@ impl ExecutorConfig {
             .iter()
             .find_map(|variable| variable.strip_prefix(b"PATH="))
     }
+}
+
+/// Where the outside world's answers come from, and where they go. The descriptors are those that the executor
+/// inherits; the controller's `launch` fills them in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// From the outside world, and nowhere.
+    #[default]
+    Live,
+    /// From the outside world, and into a recording.
+    Record {
+        /// The recording, open for writing and empty.
+        fd: i32,
+        /// Whether the files that are mapped are copied into it.
+        attach_files: bool,
+        /// The size it may have.
+        max_size: Option<u64>,
+    },
+    /// From a recording. The outside world is not asked and not changed.
+    Replay {
+        /// The recording, open for reading and at its beginning.
+        fd: i32,
+        /// Where to stop early.
+        until: Option<Until>,
+    },
+}
+
+impl Mode {
+    /// The recording's descriptor, to be filled in.
+    pub fn descriptor_mut(&mut self) -> Option<&mut i32> {
+        match self {
+            Self::Live => None,
+            Self::Record { fd, .. } | Self::Replay { fd, .. } => Some(fd),
+        }
+    }
+}
+
+/// A moment of an execution: when this thread has retired this many instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Until {
+    /// Numbered from 0 in the order of creation.
+    pub thread: u32,
+    /// Its own instructions.
+    pub instructions: u64,
 }
 
 /// Where the guest's time comes from.

@@ -123,8 +123,9 @@ fn damaged(what: &dyn std::fmt::Display) -> FrameError {
 mod tests {
     use super::*;
     use crate::{
-        AccessLog, AccessStats, CallStack, Clock, EngineFault, GuestFault, MappedModule, Outcome,
-        PartTimes, Refusal, Registers, SchedulePolicy, Stats, ThreadStats,
+        AccessLog, AccessStats, CallStack, Clock, Divergence, EngineFault, GuestFault,
+        MappedModule, Mode, Outcome, PartTimes, Refusal, Registers, ReplayStop, SchedulePolicy,
+        Stats, ThreadStats, Until,
     };
     use proptest::prelude::*;
 
@@ -134,6 +135,13 @@ mod tests {
             seed: u64::MAX,
             schedule: SchedulePolicy::Random,
             accesses: AccessLog::Hash,
+            mode: Mode::Replay {
+                fd: 7,
+                until: Some(Until {
+                    thread: 1,
+                    instructions: u64::MAX,
+                }),
+            },
             ..ExecutorConfig::new(
                 b"p\xff".to_vec(),
                 vec![vec![0xfe], Vec::new()],
@@ -197,6 +205,17 @@ mod tests {
                 message: "m".into(),
                 guest: Some(fault),
             }),
+            Outcome::ReplayStopped {
+                why: ReplayStop::RecordingEnds,
+                instructions: 1,
+            },
+            Outcome::Diverged(Box::new(Divergence {
+                instructions: 1,
+                thread: 2,
+                recorded: "r".into(),
+                replayed: "p".into(),
+                place: None,
+            })),
         ];
         outcomes
             .map(|outcome| Report {

@@ -9,6 +9,8 @@
 //! | report | executor, once, at its end | [`Report`] |
 //! | status | executor, all the time | [`Status`]: a heartbeat, and whether it waits for the outside world |
 //!
+//! A run that is recorded or replayed has a fourth: the recording, of which the config has the descriptor ([`Mode`]).
+//!
 //! The guest lives in the executor's address space and may overwrite anything there. So whatever the controller reads is
 //! bytes from outside: checked, never trusted.
 #![forbid(unsafe_code)]
@@ -19,11 +21,11 @@ mod outcome;
 mod stats;
 mod status;
 
-pub use config::{AccessLog, Clock, ExecutorConfig, Inherited, SchedulePolicy};
+pub use config::{AccessLog, Clock, ExecutorConfig, Inherited, Mode, SchedulePolicy, Until};
 pub use frame::{FrameError, ReportWriter, read_config, read_report, write_config};
 pub use outcome::{
-    CallStack, EngineFault, GuestFault, MappedModule, Outcome, REGISTER_NAMES, Refusal, Registers,
-    Report,
+    CallStack, Divergence, EngineFault, GuestFault, MappedModule, Outcome, REGISTER_NAMES, Refusal,
+    Registers, ReplayStop, Report,
 };
 pub use stats::{AccessStats, PartTimes, Stats, ThreadStats};
 pub use status::{STATUS_BYTES, Status};

@@ -32,6 +32,40 @@ pub enum Outcome {
     Refused(Refusal),
     /// The engine itself failed; the guest is not to blame.
     EngineFault(EngineFault),
+    /// A replay stopped before the execution's end, as it had to.
+    ReplayStopped {
+        /// Why.
+        why: ReplayStop,
+        /// Instructions of all threads until then.
+        instructions: u64,
+    },
+    /// A replay went another way than the recording: a bug of ours.
+    Diverged(Box<Divergence>),
+}
+
+/// Why a replay stopped early.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplayStop {
+    /// The moment that was asked for.
+    Until,
+    /// The recording goes no further.
+    RecordingEnds,
+}
+
+/// Where a replay and its recording first differ.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Divergence {
+    /// Instructions of all threads until then.
+    pub instructions: u64,
+    /// The thread that ran.
+    pub thread: u32,
+    /// What the recording has, as a noun: "call 0 (read) at instruction 12".
+    pub recorded: String,
+    /// What the replay did, likewise.
+    pub replayed: String,
+    /// Where the guest was.
+    pub place: Option<Box<CallStack>>,
 }
 
 /// Why the engine does not run the guest, or not any further.

@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use verdict_launch::{Ending, LaunchOptions};
-use verdict_protocol::{CallStack, EngineFault, GuestFault, Outcome, REGISTER_NAMES, Refusal};
+use verdict_protocol::{
+    CallStack, Divergence, EngineFault, GuestFault, Outcome, REGISTER_NAMES, Refusal,
+};
 use verdict_symbolize::{MappedModule, StoppedThread, Symbolizer};
 
 use crate::{CliError, Exit};
@@ -27,6 +29,8 @@ pub(crate) fn to_exit(ending: &Ending, options: &LaunchOptions) -> Result<Exit, 
             Outcome::Signalled { signal, fault } => signalled(*signal, fault.as_deref()),
             Outcome::Refused(refusal) => Err(CliError::cannot_run(refused(refusal))),
             Outcome::EngineFault(fault) => Err(engine_failed(&engine_fault(fault))),
+            Outcome::ReplayStopped { .. } => Ok(Exit::Clean),
+            Outcome::Diverged(divergence) => Err(engine_failed(&diverged(divergence))),
         },
         Ending::Killed => Err(CliError::cannot_run(
             "the executor was killed (SIGKILL), by a user or by a kernel short of memory",
@@ -71,6 +75,18 @@ fn engine_fault(fault: &EngineFault) -> String {
     let mut text = fault.message.clone();
     if let Some(guest) = &fault.guest {
         text.push_str(&details(guest));
+    }
+    text
+}
+
+/// Both sides of it.
+fn diverged(divergence: &Divergence) -> String {
+    let mut text = format!(
+        "the replay differs from the recording in thread {} after {} instructions\n  recorded: {}\n  replayed: {}",
+        divergence.thread, divergence.instructions, divergence.recorded, divergence.replayed
+    );
+    if let Some(place) = &divergence.place {
+        places(place, &mut text);
     }
     text
 }
@@ -362,6 +378,21 @@ mod tests {
             }),
             &expect![[r#"
                 the engine failed: the code cache is full
+                help: this is a bug in verdict 0.1.0; please report it with the command you ran
+                exit 3"#]],
+        );
+        check_outcome(
+            Outcome::Diverged(Box::new(Divergence {
+                instructions: 700,
+                thread: 1,
+                recorded: "read(2) at instruction 700".into(),
+                replayed: "write(1) at instruction 700".into(),
+                place: None,
+            })),
+            &expect![[r#"
+                the engine failed: the replay differs from the recording in thread 1 after 700 instructions
+                  recorded: read(2) at instruction 700
+                  replayed: write(1) at instruction 700
                 help: this is a bug in verdict 0.1.0; please report it with the command you ran
                 exit 3"#]],
         );
