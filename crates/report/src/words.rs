@@ -1,0 +1,385 @@
+//! What is said of a race in every report, in plain words.
+//!
+//! Names of the program are made fit for one line here, so that no report can forget to.
+
+use verdict_findings::{
+    Access, AccessKind, ConsequenceKind, Frame, Label, Lock, LockMode, OutputDifference,
+    ProgramFindings, Race, Variable, VariableKind, Verdict, WhichOrder,
+};
+
+use crate::plain::{name, one_line, shortened};
+use crate::ranking::Rank;
+use crate::text::{count, number};
+
+/// What happens to the program, in a sentence without a full stop.
+pub(crate) fn headline(race: &Race) -> String {
+    match (Rank::of(race), &race.verdict) {
+        (Rank::SpecViolated, Some(verdict)) => violation(verdict),
+        (Rank::OutputDiffers, Some(verdict)) => match &verdict.output_difference {
+            Some(difference) => output_differs(difference),
+            None => format!(
+                "the output depends on who is first at {}",
+                variable_name(race)
+            ),
+        },
+        (Rank::SingleOrdering, Some(verdict)) => match &verdict.ordered_by {
+            Some(by) => format!("only one order: {}", sentence(by)),
+            None => format!(
+                "only one order of the accesses to {} is possible",
+                variable_name(race)
+            ),
+        },
+        (Rank::KWitnessHarmless, Some(verdict)) => harmless(verdict),
+        (Rank::NotReproduced, Some(verdict)) => not_reproduced(race, verdict),
+        _ => meeting(race),
+    }
+}
+
+fn violation(verdict: &Verdict) -> String {
+    match &verdict.consequence {
+        Some(consequence) if consequence.detail.is_empty() => {
+            consequence_words(consequence.kind).to_owned()
+        }
+        Some(consequence) => {
+            format!(
+                "{}: {}",
+                consequence_words(consequence.kind),
+                sentence(&consequence.detail)
+            )
+        }
+        None => "an order violates the specification".to_owned(),
+    }
+}
+
+fn output_differs(difference: &OutputDifference) -> String {
+    const PIECE_CHARS_MAX: usize = 40;
+    let first_line = |text: &str| {
+        let line = text.lines().next().unwrap_or("");
+        match line {
+            "" => "nothing".to_owned(),
+            line => format!("`{}`", shortened(&one_line(line), PIECE_CHARS_MAX)),
+        }
+    };
+    let what = if difference.only_interleaving {
+        "writes in another order"
+    } else {
+        "writes"
+    };
+    let (primary, alternate) = (&difference.primary.text, &difference.alternate.text);
+    format!(
+        "{what} {} or {}",
+        first_line(primary),
+        first_line(alternate)
+    )
+}
+
+fn harmless(verdict: &Verdict) -> String {
+    let tried = match verdict.k {
+        Some(k) => format!("no difference seen in {}", count(k.into(), "run")),
+        None => "no difference seen".to_owned(),
+    };
+    match verdict.label {
+        Some(label) => format!("{tried}: {}", label_words(label)),
+        None => tried,
+    }
+}
+
+fn not_reproduced(race: &Race, verdict: &Verdict) -> String {
+    let confirmation = verdict.confirmation.as_ref();
+    match confirmation.and_then(|confirmation| confirmation.refuted.as_ref()) {
+        Some(why) => format!("cannot happen: {}", sentence(why)),
+        None => {
+            let runs = confirmation.map_or(0, |confirmation| confirmation.runs);
+            format!(
+                "predicted on {}, not seen in {}",
+                variable_name(race),
+                count(runs, "run")
+            )
+        }
+    }
+}
+
+/// Of a race of which nobody knows what it does.
+fn meeting(race: &Race) -> String {
+    let [first, second] = &race.accesses;
+    format!(
+        "{} {} {} and {} {} it, in any order",
+        thread_number(first.thread),
+        verb(first.access),
+        variable_name(race),
+        thread_number(second.thread),
+        verb(second.access),
+    )
+}
+
+fn verb(access: AccessKind) -> &'static str {
+    match access {
+        AccessKind::Read => "reads",
+        AccessKind::Write => "writes",
+    }
+}
+
+pub(crate) fn consequence_words(kind: ConsequenceKind) -> &'static str {
+    match kind {
+        ConsequenceKind::Crash => "crash",
+        ConsequenceKind::Abort => "abort",
+        ConsequenceKind::Assertion => "failed assertion",
+        ConsequenceKind::Exception => "uncaught exception",
+        ConsequenceKind::Deadlock => "deadlock",
+        ConsequenceKind::Hang => "hang",
+        ConsequenceKind::InfiniteLoop => "infinite loop",
+        ConsequenceKind::MemoryError => "memory error",
+        ConsequenceKind::Property => "property violated",
+        ConsequenceKind::ExitCode => "other exit code",
+    }
+}
+
+pub(crate) fn label_words(label: Label) -> &'static str {
+    match label {
+        Label::UserConstructedSynchronisation => "hand-made synchronisation",
+        Label::DoubleCheck => "double check, repeated under the lock",
+        Label::BothValuesValid => "both values are valid",
+        Label::RedundantWrite => "writes what is already there",
+        Label::DisjointBits => "different bits of one word",
+        Label::Approximate => "only approximate data depends on it",
+    }
+}
+
+/// A sentence that a stage made: longer than a name may be, but not endless.
+pub(crate) fn sentence(text: &str) -> String {
+    shortened(&one_line(text), 400)
+}
+
+/// `queue->mutex`, or what is known of the memory.
+pub(crate) fn variable_name(race: &Race) -> String {
+    match &race.variable.name {
+        Some(variable) => format!("`{}`", name(variable)),
+        None => memory(&race.variable, race.address),
+    }
+}
+
+/// `16 bytes into a heap block of 96 bytes`, `a variable in the stack frame of consume`
+pub(crate) fn memory(variable: &Variable, address: u64) -> String {
+    let inside = match variable.offset {
+        Some(offset) if offset > 0 => format!("{} into ", count(offset, "byte")),
+        _ => String::new(),
+    };
+    let of_size = variable
+        .size
+        .map_or(String::new(), |size| format!(" of {}", count(size, "byte")));
+    match variable.kind {
+        VariableKind::Global => format!("{inside}a global variable{of_size}"),
+        VariableKind::Heap => format!("{inside}a heap block{of_size}"),
+        VariableKind::ThreadLocal => format!("{inside}a thread-local variable{of_size}"),
+        VariableKind::Stack => match &variable.function {
+            Some(function) => format!("{inside}the stack frame of {}", name(function)),
+            None => format!("{inside}a stack frame"),
+        },
+        VariableKind::Unknown => format!("memory at {address:#x}"),
+    }
+}
+
+/// Everything known of what was hit, on one line.
+pub(crate) fn variable(race: &Race) -> String {
+    let variable = &race.variable;
+    let Some(own_name) = &variable.name else {
+        return memory(variable, race.address);
+    };
+    let mut text = name(own_name);
+    if let Some(type_name) = &variable.type_name {
+        text.push_str(&format!(", {}", name(type_name)));
+    }
+    text.push_str(&format!(", {}", memory(variable, race.address)));
+    if let Some(file) = &variable.file {
+        let line = variable
+            .line
+            .map_or(String::new(), |line| format!(":{line}"));
+        text.push_str(&format!(", declared at {}{line}", name(file)));
+    }
+    text
+}
+
+/// `thread 2`
+pub(crate) fn thread_number(id: u32) -> String {
+    format!("thread {id}")
+}
+
+/// `thread 2 (consumer)`
+pub(crate) fn thread(findings: &ProgramFindings, id: u32) -> String {
+    let own_name = findings.thread(id).and_then(|thread| thread.name.as_ref());
+    match own_name {
+        Some(own_name) => format!("{} ({})", thread_number(id), name(own_name)),
+        None => thread_number(id),
+    }
+}
+
+/// `atomic write of 4 bytes`
+pub(crate) fn access(access: &Access) -> String {
+    let atomic = if access.atomic { "atomic " } else { "" };
+    let size = match access.size {
+        0 => String::new(),
+        size => format!(" of {}", count(size, "byte")),
+    };
+    format!("{atomic}{}{size}", access.access.word())
+}
+
+/// `pipeline.c:52:5`, or `plugin.so+0x1234`
+pub(crate) fn place(access: &Access) -> String {
+    source_place(access.file.as_deref(), access.line, access.column)
+        .unwrap_or_else(|| format!("{}+{:#x}", name(&access.module), access.offset))
+}
+
+/// `consume at pipeline.c:52:5`
+pub(crate) fn frame(frame: &Frame) -> String {
+    let place = source_place(frame.file.as_deref(), frame.line, frame.column)
+        .unwrap_or_else(|| format!("{}+{:#x}", name(&frame.module), frame.offset));
+    let inlined = if frame.inlined { " (inlined)" } else { "" };
+    match &frame.function {
+        Some(function) => format!("{} at {place}{inlined}", name(function)),
+        None => format!("{place}{inlined}"),
+    }
+}
+
+/// `pipeline.c:52:5`
+pub(crate) fn source_place(
+    file: Option<&str>,
+    line: Option<u32>,
+    column: Option<u32>,
+) -> Option<String> {
+    let mut text = name(file?);
+    for place in [line, column].into_iter().map_while(|place| place) {
+        text.push_str(&format!(":{place}"));
+    }
+    Some(text)
+}
+
+/// `holding queue.mutex, rwlock (shared)`, or nothing.
+pub(crate) fn locks(locks: &[Lock]) -> Option<String> {
+    let one = |lock: &Lock| match lock.mode {
+        LockMode::Exclusive => name(&lock.name),
+        LockMode::Shared => format!("{} (shared)", name(&lock.name)),
+    };
+    let names: Vec<String> = locks.iter().map(one).collect();
+    (!names.is_empty()).then(|| format!("holding {}", names.join(", ")))
+}
+
+/// `once`, `1,204 times`, `never in this run`
+pub(crate) fn times(instances: u64) -> String {
+    match instances {
+        0 => "not in this run".to_owned(),
+        1 => "once".to_owned(),
+        more => format!("{} times", number(more)),
+    }
+}
+
+/// `confirmed in 97 of 100 runs`
+pub(crate) fn confirmation(verdict: &Verdict) -> Option<String> {
+    let confirmed = if verdict.confirmed? {
+        "confirmed"
+    } else {
+        "not confirmed"
+    };
+    Some(match &verdict.confirmation {
+        Some(tried) => format!(
+            "{confirmed}: together in {} of {}",
+            number(tried.hits),
+            count(tried.runs, "run")
+        ),
+        None => confirmed.to_owned(),
+    })
+}
+
+/// `state-change in 1,200 of 1,204 instances`
+pub(crate) fn replay(verdict: &Verdict) -> Option<String> {
+    let replay = verdict.replay.as_ref()?;
+    let counts = replay.instances;
+    let tried = counts.no_state_change + counts.state_change + counts.replay_failure;
+    let own = match replay.outcome {
+        verdict_findings::ReplayOutcome::NoStateChange => counts.no_state_change,
+        verdict_findings::ReplayOutcome::StateChange => counts.state_change,
+        verdict_findings::ReplayOutcome::ReplayFailure => counts.replay_failure,
+    };
+    Some(match tried {
+        0 => replay.outcome.word().to_owned(),
+        tried => format!(
+            "{} in {} of {}",
+            replay.outcome.word(),
+            number(own),
+            count(tried, "instance")
+        ),
+    })
+}
+
+/// What an order is called.
+pub(crate) fn order(which: WhichOrder) -> &'static str {
+    match which {
+        WhichOrder::Primary => "as recorded",
+        WhichOrder::Alternate => "the other order",
+    }
+}
+
+/// The command line of the program, as one would type it.
+pub(crate) fn program(findings: &ProgramFindings) -> String {
+    let program = &findings.program;
+    let words = std::iter::once(&program.path).chain(&program.args);
+    words
+        .map(|word| name(&shell_word(word)))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// A word that a shell takes as it is meant.
+pub(crate) fn shell_word(word: &str) -> String {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(harmless) {
+        return word.to_owned();
+    }
+    if word.chars().any(char::is_control) {
+        return format!(
+            "$'{}'",
+            one_line(&word.replace('\\', "\\\\").replace('\'', "\\'"))
+        );
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The commands that show the race again, each with what it shows.
+pub(crate) fn replay_commands(race: &Race, folder: &str) -> Vec<(String, String)> {
+    let Some(verdict) = &race.verdict else {
+        return Vec::new();
+    };
+    let command = |file: &str| {
+        let path = if folder.is_empty() || folder == "." {
+            file.to_owned()
+        } else {
+            format!("{}/{file}", folder.trim_end_matches('/'))
+        };
+        format!("verdict replay {}", shell_word(&path))
+    };
+    verdict
+        .evidence
+        .iter()
+        .map(|file| {
+            let shown = verdict
+                .orders
+                .iter()
+                .find(|order| order.evidence.as_ref() == Some(file));
+            let what = shown.map_or(String::new(), |shown| order(shown.order).to_owned());
+            (command(file), what)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shells_take_words_as_they_are_meant() {
+        let shown = ["a-b.c", "", "in put", "it's", "a\nb'\\"].map(shell_word);
+        assert_eq!(
+            shown,
+            ["a-b.c", "''", "'in put'", r"'it'\''s'", r"$'a\nb\'\\'"]
+        );
+    }
+}

@@ -1,0 +1,5 @@
+//! Reports on a program: one race of each class, nothing at all, and names that break what is not careful.
+#![forbid(unsafe_code)]
+
+mod fixtures;
+mod terminal;

@@ -1,0 +1,146 @@
+use std::collections::BTreeMap;
+
+use expect_test::{expect, expect_file};
+use verdict_history::{Change, Comparison, KnownRace};
+use verdict_report::{ReportOptions, Tone, findings_text};
+
+use crate::fixtures::{all_called, hostile_names, none, one_of_each};
+
+const PLAIN: &dyn Fn(Tone, &str) -> String = &|_, text| text.to_owned();
+
+fn options() -> ReportOptions<'static> {
+    ReportOptions {
+        folder: "verdict-out",
+        since: None,
+    }
+}
+
+#[test]
+fn one_race_of_each_class() {
+    let text = findings_text(&one_of_each(), options(), PLAIN);
+    expect_file!["one_of_each.txt"].assert_eq(&text);
+}
+
+#[test]
+fn nothing_to_report() {
+    expect![[r#"
+        no races in ./pipeline --workers 2 'in put.txt'
+    "#]]
+    .assert_eq(&findings_text(&none(), options(), PLAIN));
+}
+
+#[test]
+fn what_has_changed_is_said() {
+    let mut findings = one_of_each();
+    findings.races.truncate(2);
+    findings.coverage.clear();
+    for race in &mut findings.races {
+        for access in &mut race.accesses {
+            (access.source, access.stack) = (None, Vec::new());
+        }
+        race.variable.allocated_at.clear();
+        race.verdict.as_mut().unwrap().orders.clear();
+    }
+    let [worse, new] = ["c0ffee000001", "c0ffee000002"].map(str::to_owned);
+    let before = "k-witness-harmless".to_owned();
+    let since = Comparison {
+        changes: BTreeMap::from([(worse, Change::Worse { before }), (new, Change::New)]),
+        gone: vec![KnownRace {
+            id: "c0ffee000099".into(),
+            headline: "crash: the log was closed twice".into(),
+        }],
+    };
+    let options = ReportOptions {
+        folder: ".",
+        since: Some(&since),
+    };
+    expect![[r#"
+        2 races in ./pipeline --workers 2 'in put.txt'
+
+        spec-violated  crash: thread 1 frees `queue->mutex` while thread 2 locks it
+          race c0ffee000001; once; found by hb, hybrid; confirmed: together in 97 of 100
+          runs; replay-failure in 1 of 1 instance; states differ
+          WORSE than before: it was k-witness-harmless until now
+
+          on queue->mutex, pthread_mutex_t, 16 bytes into a heap block of 96 bytes
+
+          atomic write of 4 bytes by thread 2 (consumer) in consume, pipeline.c:52:5
+
+          write of 40 bytes by thread 1 (pipeline) in queue_free, pipeline.c:71:3,
+            holding registry_lock
+
+          not ordered: main frees the queue without joining consumer; nothing orders
+            the end of the loop and the free
+
+          stack of thread 2 at the crash
+               pthread_mutex_lock at /lib/x86_64-linux-gnu/libc.so.6+0x923d8
+               consume at pipeline.c:52:5
+
+          see it happen
+            verdict replay evidence/c0ffee000001-primary.vrec
+            verdict replay evidence/c0ffee000001-alternate.vrec
+
+        output-differs  writes `done: 41 items` or `done: 40 items`
+          race c0ffee000002; 1,204 times; found by hb; confirmed: together in 100 of 100
+          runs; state-change in 1,200 of 1,204 instances; states differ
+          new: not seen in earlier runs
+
+          on stats.pushed, int, a global variable of 4 bytes, declared at pipeline.c:12
+
+          read of 4 bytes by thread 3 (producer) in produce, pipeline.c:100:8
+
+          write of 4 bytes by thread 1 (pipeline) in main, pipeline.c:147:3, holding
+            queue->mutex
+
+          not ordered: produce holds no lock that main holds
+
+          left behind: as recorded, then in the other order
+               stats.pushed: 41, 40
+               eax: 0x29, 0x28
+
+          standard output after 6 bytes
+               - done: 41 items
+               + done: 40 items
+
+          see it happen
+            verdict replay evidence/c0ffee000002-primary.vrec
+            verdict replay evidence/c0ffee000002-alternate.vrec
+
+        class           races
+        spec-violated       1  an order of the accesses breaks the program
+        output-differs      1  what the program writes depends on the order
+
+        gone since earlier runs
+          c0ffee000099: crash: the log was closed twice
+    "#]]
+    .assert_eq(&findings_text(&findings, options, PLAIN));
+}
+
+#[test]
+fn hostile_names_stay_on_their_lines() {
+    for hostile in hostile_names() {
+        let text = findings_text(&all_called(&hostile), options(), PLAIN);
+        let mut shown = 0;
+        for line in text.lines() {
+            let is_command = line.trim_start().starts_with("verdict replay ");
+            let columns = line.chars().count();
+            assert!(columns <= 80 || is_command, "{columns} columns: {line}");
+            shown += if is_command { 0 } else { line.len() };
+            assert!(!line.starts_with("::"), "obeyed by a CI log: {line}");
+        }
+        let obeyed =
+            |c: char| c != '\n' && (c.is_control() || "\u{202e}\u{2028}\u{2029}".contains(c));
+        assert!(!text.contains(obeyed), "{text:?}");
+        assert!(shown < 60_000, "{shown} bytes");
+    }
+}
+
+#[test]
+fn colour_changes_nothing_else() {
+    let paint = |_: Tone, text: &str| format!("\u{1b}{text}\u{1b}");
+    for findings in [one_of_each(), none()] {
+        let coloured = findings_text(&findings, options(), &paint);
+        let plain = findings_text(&findings, options(), PLAIN);
+        assert_eq!(coloured.replace('\u{1b}', ""), plain);
+    }
+}
