@@ -69,14 +69,19 @@ impl ExitReason {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Context {
+    // What running code uses all the time, in one cache line.
+    /// Instructions that may still retire before control must come back.
+    pub budget: i64,
+    /// Where the next word of the access log goes.
+    pub log_next: u64,
+    /// Registers that translated code has borrowed.
+    pub borrowed: [u64; 6],
     /// General registers while the guest does not run.
     pub gpr: [u64; 16],
     /// Guest instruction pointer, valid as the exit reason says.
     pub rip: u64,
     /// Guest flags while the guest does not run.
     pub rflags: u64,
-    /// Instructions that may still retire before control must come back.
-    pub budget: i64,
     /// An [`ExitReason`].
     pub exit_reason: u64,
     /// Detail of the exit reason.
@@ -99,10 +104,6 @@ pub struct Context {
     pub exit_routine: u64,
     /// Address of the second-level lookup.
     pub lookup_routine: u64,
-    /// Where the next word of the access log goes.
-    pub log_next: u64,
-    /// Registers that translated code has borrowed.
-    pub borrowed: [u64; 6],
     /// 1 if the host has AVX, whose upper halves must be cleared for Rust code.
     pub has_avx: u64,
     /// Constant; a different value means that the guest wrote over the engine.

@@ -25,7 +25,11 @@ pub const TABLE2: u64 = 0x6100_0000;
 pub const TABLE2_ENTRIES: u64 = 1 << 18;
 
 /// The page of the [`crate::Context`].
-pub const CONTEXT: u64 = 0x7000_0000;
+///
+/// AMD's processors find a line in the first-level cache by a hash of address bits 12 to 27 (bit 12 with bit 27, 13 with
+/// 26, 14 with 25, 15 to 19 with 20 to 24), and of two lines of one set with the same hash only one is found at a time.
+/// The first pages of the heap and of the mappings and the top of the stack have hash 0; this page has the opposite.
+pub const CONTEXT: u64 = 0x7ff0_0000;
 /// Bytes of the context mapping.
 pub const CONTEXT_LEN: u64 = 0x1000;
 
