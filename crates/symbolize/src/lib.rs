@@ -5,19 +5,28 @@
 //! a separate one found by build id or debug link); a function and an offset where there is a symbol table; else
 //! the module and the offset.
 //!
-//! Misses: split DWARF (`.dwo` files), and symbols packed into `.gnu_debugdata`.
+//! Misses: symbols packed into `.gnu_debugdata`.
 #![forbid(unsafe_code)]
 
+mod atomic;
+mod debug;
 mod debug_file;
+mod functions;
 mod location;
 mod module;
+mod source_atomic;
+mod source_text;
+mod split;
 mod symbols;
+mod units;
 mod unwind;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+pub use atomic::AtomicAccess;
 pub use location::{Frame, Function, Location, Source};
+pub use source_text::SourceTexts;
 pub use unwind::{MappedModule, StoppedThread};
 
 use module::Module;
@@ -29,6 +38,7 @@ const DEBUG_ROOT: &str = "/usr/lib/debug";
 pub struct Symbolizer {
     debug_root: PathBuf,
     modules: HashMap<PathBuf, Module>,
+    texts: SourceTexts,
 }
 
 impl std::fmt::Debug for Symbolizer {
@@ -53,6 +63,7 @@ impl Symbolizer {
         Self {
             debug_root,
             modules: HashMap::new(),
+            texts: SourceTexts::default(),
         }
     }
 
@@ -74,6 +85,17 @@ impl Symbolizer {
             frames: module_info.frames_at(address),
             module: module.to_owned(),
         }
+    }
+
+    /// Whether the plain instruction at an offset in a module's file is an access of an atomic operation.
+    pub fn atomic_at(&mut self, module: &Path, file_offset: u64) -> Option<AtomicAccess> {
+        load(&mut self.modules, module, &self.debug_root);
+        let module = &self.modules[module];
+        atomic::at(
+            module.debug()?,
+            &mut self.texts,
+            module.address(file_offset)?,
+        )
     }
 
     /// Where a thread stands and how it came there, innermost first, as far as its stack can be followed.
@@ -98,10 +120,13 @@ impl Symbolizer {
     }
 
     fn module(&mut self, path: &Path) -> &Module {
-        if !self.modules.contains_key(path) {
-            self.modules
-                .insert(path.to_owned(), Module::open(path, &self.debug_root));
-        }
+        load(&mut self.modules, path, &self.debug_root);
         &self.modules[path]
+    }
+}
+
+fn load(modules: &mut HashMap<PathBuf, Module>, path: &Path, debug_root: &Path) {
+    if !modules.contains_key(path) {
+        modules.insert(path.to_owned(), Module::open(path, debug_root));
     }
 }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
 use object::{Object, ObjectSection, ObjectSegment};
 
+use crate::debug::Debug;
 use crate::debug_file;
-use crate::location::{Frame, Function, Source};
+use crate::location::{Frame, Function};
+use crate::split::SplitFiles;
 use crate::symbols::Symbols;
 use crate::unwind::UnwindTable;
 
@@ -19,7 +21,7 @@ pub(crate) type Reader = EndianArcSlice<LittleEndian>;
 pub(crate) struct Module {
     segments: Vec<Segment>,
     symbols: Symbols,
-    debug: Option<addr2line::Context<Reader>>,
+    debug: Option<Debug>,
     unwind: Option<Arc<UnwindTable>>,
 }
 
@@ -58,7 +60,7 @@ impl Module {
         let mut module = Self {
             segments: segments(&binary),
             symbols: Symbols::read(&binary),
-            debug: debug_information(&binary, debug_root),
+            debug: debug_information(&binary, path, debug_root),
             unwind: None,
         };
         module.unwind = unwind_table(&binary, &module.segments);
@@ -77,7 +79,7 @@ impl Module {
             return;
         };
         if self.debug.is_none() {
-            self.debug = debug_information(&separate, debug_root);
+            self.debug = debug_information(&separate, path, debug_root);
         }
         let symbols = Symbols::read(&separate);
         if !symbols.is_empty() {
@@ -86,8 +88,17 @@ impl Module {
     }
 
     pub(crate) fn frames_at_file_offset(&self, file_offset: u64) -> Vec<Frame> {
-        let address = self.segments.iter().find_map(|s| s.address_of(file_offset));
-        address.map_or_else(Vec::new, |address| self.frames_at(address))
+        self.address(file_offset)
+            .map_or_else(Vec::new, |address| self.frames_at(address))
+    }
+
+    /// The linked address of an offset in the file.
+    pub(crate) fn address(&self, file_offset: u64) -> Option<u64> {
+        self.segments.iter().find_map(|s| s.address_of(file_offset))
+    }
+
+    pub(crate) fn debug(&self) -> Option<&Debug> {
+        self.debug.as_ref()
     }
 
     pub(crate) fn unwind_table(&self) -> Option<Arc<UnwindTable>> {
@@ -106,7 +117,7 @@ impl Module {
         let mut frames = self
             .debug
             .as_ref()
-            .map_or_else(Vec::new, |debug| debug_frames(debug, address));
+            .map_or_else(Vec::new, |debug| debug.frames(address));
         let symbol = self.symbols.find(address);
         match frames.last_mut() {
             Some(outermost) => outermost.function = better_name(outermost.function.take(), symbol),
@@ -173,8 +184,9 @@ fn unwind_table<'data>(
 /// None where there is none, or where it makes no sense.
 fn debug_information<'data>(
     binary: &impl Object<'data>,
+    path: &Path,
     debug_root: &Path,
-) -> Option<addr2line::Context<Reader>> {
+) -> Option<Debug> {
     binary.section_by_name(".debug_info")?;
     let mut dwarf = Dwarf::load(|id| load_section(binary, id)).ok()?;
     if let Some(bytes) = debug_file::find_supplementary(binary, debug_root)
@@ -182,7 +194,7 @@ fn debug_information<'data>(
     {
         dwarf.load_sup(|id| load_section(&supplementary, id)).ok()?;
     }
-    addr2line::Context::from_dwarf(dwarf).ok()
+    Debug::new(dwarf, SplitFiles::of(path))
 }
 
 /// A section that is missing or cannot be decompressed is an empty one.
@@ -192,30 +204,4 @@ fn load_section<'data>(binary: &impl Object<'data>, id: SectionId) -> Result<Rea
         .and_then(|section| section.uncompressed_data().ok())
         .unwrap_or_default();
     Ok(Reader::new(Arc::from(&*data), LittleEndian))
-}
-
-fn debug_frames(debug: &addr2line::Context<Reader>, address: u64) -> Vec<Frame> {
-    let Ok(mut found) = debug.find_frames(address).skip_all_loads() else {
-        return Vec::new();
-    };
-    let mut frames = Vec::new();
-    while let Ok(Some(frame)) = found.next() {
-        frames.push(Frame {
-            function: frame.function.as_ref().and_then(|function| {
-                let name = function.demangle().ok()?.into_owned();
-                Some(Function { name, offset: None })
-            }),
-            source: frame.location.and_then(|location| {
-                Some(Source {
-                    file: location.file?.to_owned(),
-                    line: location.line,
-                    // Assemblers state columns of 0: none.
-                    column: location.column.filter(|&column| column > 0),
-                })
-            }),
-        });
-    }
-    // A unit that covers the address and knows nothing of it is no frame.
-    frames.retain(|frame| frame.function.is_some() || frame.source.is_some());
-    frames
 }
