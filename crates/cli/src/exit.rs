@@ -9,7 +9,8 @@ Exit codes:
   1  races were reported (at or above --fail-on, where there is one)
   2  bad usage or bad input
   3  the program could not be run, or verdict itself failed
-  `verdict exec` ends as the program does: with its code, or 128+N when signal N ended it";
+  `verdict exec`, `record` and `replay` end as the program does: with its code, or 128+N when
+  signal N ended it";
 
 /// How a command ended. [`EXIT_CODES`] is its documentation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,10 +1,10 @@
 //! What is inside: counted in one pass, which also checks every byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use crate::codec::Codec;
-use crate::{Ending, Entry, FileIdentity, Header, ReadError, Reader};
+use crate::{Ending, Entry, FileId, FileIdentity, Header, ReadError, Reader};
 
 /// What is inside a recording.
 #[derive(Clone, PartialEq, Debug)]
@@ -25,8 +25,10 @@ pub struct Info {
     pub calls: BTreeMap<u32, u64>,
     /// Signals that arrived, by number.
     pub signals: BTreeMap<i32, u64>,
-    /// Files mapped while it ran.
-    pub files: Vec<FileIdentity>,
+    /// Files mapped, by the number that entries give them.
+    pub files: BTreeMap<FileId, FileIdentity>,
+    /// Those whose contents are in the recording.
+    pub attached: BTreeSet<FileId>,
     /// Size of the file, up to its last whole frame.
     pub bytes: u64,
 }
@@ -53,9 +55,11 @@ impl Info {
             kinds: BTreeMap::new(),
             calls: BTreeMap::new(),
             signals: BTreeMap::new(),
-            files: Vec::new(),
+            files: BTreeMap::new(),
+            attached: BTreeSet::new(),
             bytes: 0,
         };
+        info.count_files_of(&reader.header().clone());
         let mut scratch = Vec::new();
         while let Some(stamped) = reader.next()? {
             info.instructions = stamped.at;
@@ -92,15 +96,31 @@ impl Info {
             }
             Entry::Call { number, .. } => *self.calls.entry(number).or_default() += 1,
             Entry::Signal { number, .. } => *self.signals.entry(number).or_default() += 1,
-            Entry::File { identity, .. } => self.files.push(identity),
-            Entry::Exec { header } => self.replaced_by.push(header.program),
+            Entry::File { id, identity } => {
+                self.files.insert(id, identity);
+            }
+            Entry::Contents { file, .. } => {
+                self.attached.insert(file);
+            }
+            Entry::Exec { header } => {
+                self.count_files_of(&header);
+                self.replaced_by.push(header.program);
+            }
             Entry::Checkpoint { threads, .. } => self.has_threads(threads.len()),
             Entry::End { end } => self.has_threads(end.threads.len()),
             Entry::Block { .. }
             | Entry::Clock { .. }
             | Entry::Counter { .. }
-            | Entry::Map { .. }
-            | Entry::Contents { .. } => {}
+            | Entry::Map { .. } => {}
+        }
+    }
+
+    /// A header's files have the numbers that are next.
+    fn count_files_of(&mut self, header: &Header) {
+        for identity in &header.files {
+            let last = self.files.last_key_value().map(|(id, _)| id.0);
+            let next = last.map_or(0, |last| last.saturating_add(1));
+            self.files.insert(FileId(next), identity.clone());
         }
     }
 

@@ -1,16 +1,16 @@
 //! `verdict exec`: runs a program under the engine and ends as it ends.
 
-mod ending;
-mod stats;
+pub(crate) mod ending;
+pub(crate) mod stats;
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use verdict_launch::{LaunchOptions, SignalPolicy};
-use verdict_protocol::{AccessLog, Clock, ExecutorConfig, SchedulePolicy};
+use verdict_protocol::{AccessLog, Clock, ExecutorConfig};
 
+use super::run_options::ScheduleArgs;
 use crate::{CliError, Context, Exit, FormatArgs};
 
 const EXAMPLES: &str = "\
@@ -27,17 +27,8 @@ Ends with 3, and a word on standard error, when the program cannot be run.";
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Where every random choice comes from: the schedule's and the randomness the program asks for
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    seed: u64,
-
-    /// After how many instructions a thread must let others run
-    #[arg(long, value_name = "INSTRUCTIONS", default_value_t = ExecutorConfig::DEFAULT_QUANTUM, value_parser = clap::value_parser!(u64).range(1..))]
-    quantum: u64,
-
-    /// Which thread runs next: they take turns, or the seed decides
-    #[arg(long, value_enum, value_name = "POLICY", default_value_t)]
-    schedule: Schedule,
+    #[command(flatten)]
+    schedule: ScheduleArgs,
 
     /// The program's time: `virtual` comes from the instructions executed and is the same in every run
     #[arg(long, value_enum, value_name = "CLOCK", default_value_t)]
@@ -77,15 +68,6 @@ pub struct Args {
 }
 
 #[derive(ValueEnum, Clone, Copy, Default, Debug)]
-enum Schedule {
-    #[default]
-    #[value(help = None)]
-    RoundRobin,
-    #[value(help = None)]
-    Random,
-}
-
-#[derive(ValueEnum, Clone, Copy, Default, Debug)]
 enum ClockChoice {
     #[default]
     #[value(help = None)]
@@ -95,7 +77,7 @@ enum ClockChoice {
 }
 
 #[derive(ValueEnum, Clone, Copy, Default, Debug)]
-enum Accesses {
+pub(crate) enum Accesses {
     #[default]
     #[value(help = None)]
     Off,
@@ -124,33 +106,16 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
 }
 
 fn config(args: &Args) -> ExecutorConfig {
-    let argv: Vec<Vec<u8>> = args
-        .program
-        .iter()
-        .cloned()
-        .map(OsString::into_vec)
-        .collect();
-    let program = argv.first().cloned().unwrap_or_default();
     ExecutorConfig {
         clock: match args.clock {
             ClockChoice::Virtual => Clock::Virtual,
             ClockChoice::Real => Clock::Real,
         },
-        seed: args.seed,
-        quantum: args.quantum,
-        schedule: match args.schedule {
-            Schedule::RoundRobin => SchedulePolicy::RoundRobin,
-            Schedule::Random => SchedulePolicy::Random,
-        },
         follow_children: args.follow_children,
-        accesses: match args.accesses {
-            Accesses::Off => AccessLog::Off,
-            Accesses::Discard => AccessLog::Discard,
-            Accesses::Hash => AccessLog::Hash,
-        },
+        accesses: args.accesses.into(),
         watched: args.watch.clone(),
         stats: args.stats || args.stats_file.is_some(),
-        ..ExecutorConfig::new(program, argv, environment())
+        ..args.schedule.config(&args.program)
     }
 }
 
@@ -159,9 +124,12 @@ fn address(text: &str) -> Result<u64, String> {
     u64::from_str_radix(digits, 16).map_err(|error| error.to_string())
 }
 
-/// Ours is the guest's.
-fn environment() -> Vec<Vec<u8>> {
-    std::env::vars_os()
-        .map(|(name, value)| [name.into_vec(), b"=".to_vec(), value.into_vec()].concat())
-        .collect()
+impl From<Accesses> for AccessLog {
+    fn from(choice: Accesses) -> Self {
+        match choice {
+            Accesses::Off => Self::Off,
+            Accesses::Discard => Self::Discard,
+            Accesses::Hash => Self::Hash,
+        }
+    }
 }

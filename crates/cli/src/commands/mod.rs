@@ -7,6 +7,9 @@ mod completions;
 mod detect;
 mod exec;
 mod man;
+mod record;
+mod replay;
+mod run_options;
 mod trace;
 
 use clap::Subcommand;
@@ -22,6 +25,10 @@ pub enum Command {
     Trace(trace::Args),
     /// Run a program under the engine, deterministically
     Exec(exec::Args),
+    /// Run a program and keep what is needed to repeat that very execution
+    Record(record::Args),
+    /// Repeat a recorded execution
+    Replay(replay::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
     /// Print the manual page, or write all of them into a folder
@@ -33,6 +40,8 @@ pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError
         Command::Detect(args) => detect::run(args, context),
         Command::Trace(args) => trace::run(args, context),
         Command::Exec(args) => exec::run(args, context),
+        Command::Record(args) => record::run(args, context),
+        Command::Replay(args) => replay::run(args, context),
         Command::Completions(args) => completions::run(args, context),
         Command::Man(args) => man::run(args, context),
     }

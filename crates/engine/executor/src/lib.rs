@@ -21,6 +21,8 @@ use verdict_protocol::{ExecutorConfig, PartTimes, ReportWriter};
 use verdict_reexec::Heartbeat;
 use verdict_schedule::Scheduler;
 
+pub use verdict_kernel::syscall_name;
+
 /// Descriptors that connect an executor with its controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel {

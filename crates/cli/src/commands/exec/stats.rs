@@ -109,7 +109,7 @@ fn json(stats: &Stats) -> Value {
 }
 
 /// 1234567 as `1,234,567`.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

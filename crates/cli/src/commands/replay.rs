@@ -1,0 +1,150 @@
+//! `verdict replay`: repeats a recorded execution, without the outside world.
+
+mod schedule;
+mod until;
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use verdict_launch::{Ending, LaunchOptions};
+use verdict_protocol::{Clock, ExecutorConfig, Mode, Outcome, ReplayStop, SchedulePolicy, Until};
+use verdict_recording::{Header, Info};
+
+use super::exec::stats::grouped;
+use super::exec::{Accesses, ending, stats};
+use super::record;
+use crate::{CliError, Context, Exit, Format};
+
+const EXAMPLES: &str = "\
+Examples:
+  verdict replay queue.vrec
+  verdict replay --stats queue.vrec
+  verdict replay --show-schedule --until 2:15000 queue.vrec
+
+Nothing outside is touched: no file is written, no socket opened. What the program
+puts out is shown, and compared with what it put out then.
+Ends as the program ended then; with 0 where the replay stops before the end.
+Ends with 3 when the recording cannot be replayed here, and says what has changed.";
+
+/// Which recording, and how far.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The recording
+    #[arg(value_name = "FILE")]
+    recording: PathBuf,
+
+    /// Stop when this thread (0 is the first) has executed so many instructions
+    #[arg(long, value_name = "THREAD:COUNT", value_parser = until::parse)]
+    until: Option<Until>,
+
+    /// At the end, say on standard error what was done: instructions, switches, system calls, time
+    #[arg(long)]
+    stats: bool,
+
+    /// At the end, say on standard error which thread ran when
+    #[arg(long)]
+    show_schedule: bool,
+
+    /// What happens to memory accesses: nothing, logged and discarded, or logged and hashed
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t, hide = true)]
+    accesses: Accesses,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
+    let (mut file, info) = record::open(&args.recording)?;
+    check_files(&info)?;
+    rewind(&mut file, args)?;
+    let config = ExecutorConfig {
+        accesses: args.accesses.into(),
+        stats: args.stats,
+        mode: Mode::Replay {
+            fd: -1,
+            until: args.until,
+        },
+        ..config(&info.header)
+    };
+    let options = LaunchOptions {
+        recording: Some(Arc::new(file)),
+        ..LaunchOptions::default()
+    };
+    let ended = verdict_launch::run(&config, &options).map_err(CliError::cannot_run)?;
+    if let Ending::Reported(report) = &ended {
+        if args.show_schedule {
+            context.remark(&schedule::render(
+                &args.recording,
+                report.stats.instructions,
+            )?);
+        }
+        if args.stats {
+            context.remark(&stats::render(report, Format::Text));
+        }
+        tell_stop(&report.outcome, &info, context);
+    }
+    ending::to_exit(&ended, &options)
+}
+
+/// Files whose contents are not in the recording must be what they were.
+fn check_files(info: &Info) -> Result<(), CliError> {
+    for (id, file) in &info.files {
+        if info.attached.contains(id) {
+            continue;
+        }
+        file.check().map_err(|error| {
+            CliError::cannot_run(format_args!("the recording cannot be replayed: {error}"))
+                .with_help("record again; with --attach-files a recording brings its files along")
+        })?;
+    }
+    Ok(())
+}
+
+fn rewind(file: &mut File, args: &Args) -> Result<(), CliError> {
+    file.seek(SeekFrom::Start(0)).map(drop).map_err(|error| {
+        CliError::bad_input(format_args!(
+            "{}: cannot be read again: {error}",
+            args.recording.display()
+        ))
+    })
+}
+
+/// The run that was recorded.
+fn config(header: &Header) -> ExecutorConfig {
+    ExecutorConfig {
+        clock: match header.clock {
+            verdict_recording::Clock::Virtual => Clock::Virtual,
+            verdict_recording::Clock::Real => Clock::Real,
+        },
+        seed: header.seed,
+        quantum: header.quantum,
+        schedule: match header.schedule {
+            verdict_recording::SchedulePolicy::RoundRobin => SchedulePolicy::RoundRobin,
+            verdict_recording::SchedulePolicy::Random => SchedulePolicy::Random,
+        },
+        follow_children: header.follow_children,
+        ..ExecutorConfig::new(
+            header.program.clone(),
+            header.argv.clone(),
+            header.env.clone(),
+        )
+    }
+}
+
+fn tell_stop(outcome: &Outcome, info: &Info, context: &Context) {
+    let Outcome::ReplayStopped { why, instructions } = outcome else {
+        return;
+    };
+    let instructions = grouped(*instructions);
+    match why {
+        ReplayStop::Until => {
+            context.note(format_args!("stopped after {instructions} instructions"));
+        }
+        ReplayStop::RecordingEnds => {
+            let why = record::cut(&info.ending).unwrap_or_else(|| "it goes no further".to_owned());
+            context.note(format_args!(
+                "the recording ends after {instructions} instructions: {why}"
+            ));
+        }
+    }
+}
