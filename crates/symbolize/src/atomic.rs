@@ -5,7 +5,8 @@
 //! 1. A function of a library's atomics is in the inline chain: `std::atomic<T>::load`, `core::sync::atomic::atomic_load`.
 //!    The order is the constant that its parameter has there; of Rust's also the line, since each order has its own.
 //! 2. The source text at the line and column is an atomic builtin or C11 macro: `__atomic_load_n(&x, __ATOMIC_ACQUIRE)`.
-//! 3. The variable is of an atomic type (C11 `_Atomic`): a question of the datum, not of the instruction, and not asked here.
+//! 3. The variable is of an atomic type (C11 `_Atomic`): a question of the datum, not of the
+//!    instruction, and answered by [`crate::Variable::atomic`].
 //!
 //! Misses: builtins on a line whose source is not at hand; orders that are passed at run time, as every order of C++ is
 //! without optimisation (None then). May be wrong: a pointer read to find what the builtin acts on, on the same column.

@@ -1,4 +1,4 @@
-//! From places in binaries to functions and source lines.
+//! From places in binaries to functions, source lines and variables.
 //!
 //! A place is a module and an offset in its file, which mean the same in every run. Answers get poorer with what is
 //! known, and never fail: source lines with inlined callers where there is debug information (in the file itself, or in
@@ -12,24 +12,31 @@ mod atomic;
 mod debug;
 mod debug_file;
 mod functions;
+mod locals;
 mod location;
 mod module;
+mod process;
 mod source_atomic;
 mod source_text;
 mod split;
 mod symbols;
+mod types;
 mod units;
 mod unwind;
+mod variables;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 pub use atomic::AtomicAccess;
 pub use location::{Frame, Function, Location, Source};
+pub use process::{FrameVariable, LoadedModule};
 pub use source_text::SourceTexts;
 pub use unwind::{MappedModule, StoppedThread};
+pub use variables::Variable;
 
 use module::Module;
+use unwind::CalledFrame;
 
 /// Where distributions put separate debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
@@ -100,11 +107,83 @@ impl Symbolizer {
 
     /// Where a thread stands and how it came there, innermost first, as far as its stack can be followed.
     pub fn call_chain(&mut self, thread: &StoppedThread<'_>) -> Vec<Location> {
-        let places = unwind::walk(thread, &mut |path| self.module(path).unwind_table());
-        places
+        self.frames(thread)
             .iter()
-            .map(|place| self.place(thread, *place))
+            .map(|frame| self.place(thread, frame.place))
             .collect()
+    }
+
+    fn frames(&mut self, thread: &StoppedThread<'_>) -> Vec<CalledFrame> {
+        unwind::walk(thread, &mut |path| self.module(path).unwind_table())
+    }
+
+    /// Where the modules of a process are, from what is mapped of them. Files that are no binaries are left out.
+    pub fn loaded(&mut self, mapped: &[MappedModule<'_>]) -> Vec<LoadedModule> {
+        let parts = process::first_parts(mapped).into_iter();
+        let loaded = parts.filter_map(|(path, start, file_offset)| {
+            let linked = self.module(path).address(file_offset)?;
+            Some(LoadedModule {
+                path: path.to_owned(),
+                bias: start.wrapping_sub(linked),
+            })
+        });
+        loaded.collect()
+    }
+
+    /// The global or static variable at an address of a process, and the module it is in.
+    pub fn variable(
+        &mut self,
+        loaded: &[LoadedModule],
+        address: u64,
+        size: u64,
+    ) -> Option<(PathBuf, Variable)> {
+        loaded.iter().find_map(|loaded| {
+            let linked = address.wrapping_sub(loaded.bias);
+            let module = self.module(&loaded.path);
+            let variable = module
+                .holds(linked)
+                .then(|| module.variable(linked, size))??;
+            Some((loaded.path.clone(), variable))
+        })
+    }
+
+    /// The thread-local variable of the program itself at an address, if it belongs to the thread whose thread pointer
+    /// (`fs` base) this is. Those of libraries are elsewhere.
+    pub fn thread_local(
+        &mut self,
+        program: &Path,
+        thread_pointer: u64,
+        address: u64,
+        size: u64,
+    ) -> Option<Variable> {
+        let module = self.module(program);
+        // The program's block ends where the thread pointer points to (variant II of the ABI).
+        let begins = thread_pointer.checked_sub(module.thread_local_bytes())?;
+        (begins..thread_pointer)
+            .contains(&address)
+            .then(|| module.thread_local(address - begins, size))?
+    }
+
+    /// The variable of a thread's stack at an address, with the function whose frame it is in.
+    pub fn stack_variable(
+        &mut self,
+        thread: &StoppedThread<'_>,
+        address: u64,
+        size: u64,
+    ) -> Option<FrameVariable> {
+        let frames = self.frames(thread);
+        let frame = frames.iter().find(|frame| frame.holds(address))?;
+        let (path, file_offset) = thread.find(frame.place)?;
+        let module = self.module(path);
+        let code = module.address(file_offset)?;
+        let frames = module.frames_at(code);
+        let function = frames.last().and_then(|frame| frame.function.as_ref());
+        Some(FrameVariable {
+            function: function.map(|function| function.name.clone()),
+            variable: module
+                .debug()
+                .and_then(|debug| locals::find(debug.units(), frame, code, address, size)),
+        })
     }
 
     /// A place in memory.

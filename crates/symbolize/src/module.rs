@@ -1,11 +1,12 @@
 //! One binary, read once.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
-use object::{Object, ObjectSection, ObjectSegment};
+use object::{Object, ObjectSection, ObjectSegment, SectionKind};
 
 use crate::debug::Debug;
 use crate::debug_file;
@@ -13,6 +14,7 @@ use crate::location::{Frame, Function};
 use crate::split::SplitFiles;
 use crate::symbols::Symbols;
 use crate::unwind::UnwindTable;
+use crate::variables::{Variable, VariableIndex};
 
 pub(crate) type Reader = EndianArcSlice<LittleEndian>;
 
@@ -23,6 +25,8 @@ pub(crate) struct Module {
     symbols: Symbols,
     debug: Option<Debug>,
     unwind: Option<Arc<UnwindTable>>,
+    variables: OnceCell<VariableIndex>,
+    thread_local_bytes: u64,
 }
 
 /// A part of the file and where it was linked to be.
@@ -31,6 +35,8 @@ pub(crate) struct Segment {
     offset: u64,
     address: u64,
     size: u64,
+    /// More than the size in the file where the rest is zeroes (`.bss`).
+    memory_size: u64,
 }
 
 impl Segment {
@@ -62,6 +68,8 @@ impl Module {
             symbols: Symbols::read(&binary),
             debug: debug_information(&binary, path, debug_root),
             unwind: None,
+            variables: OnceCell::new(),
+            thread_local_bytes: thread_local_bytes(&binary),
         };
         module.unwind = unwind_table(&binary, &module.segments);
         let stripped = binary.symbols().next().is_none();
@@ -95,6 +103,53 @@ impl Module {
     /// The linked address of an offset in the file.
     pub(crate) fn address(&self, file_offset: u64) -> Option<u64> {
         self.segments.iter().find_map(|s| s.address_of(file_offset))
+    }
+
+    /// Whether an address, as linked, is in the module's memory.
+    pub(crate) fn holds(&self, address: u64) -> bool {
+        let mut segments = self.segments.iter();
+        segments.any(|s| contains(s.address, s.memory_size, address))
+    }
+
+    /// The variable at an address, as linked.
+    pub(crate) fn variable(&self, address: u64, size: u64) -> Option<Variable> {
+        let debug = self.debug.as_ref();
+        let known =
+            debug.and_then(|debug| self.variables(debug).global(debug.units(), address, size));
+        known.or_else(|| {
+            let (name, offset, whole) = self.symbols.find_data(address)?;
+            let more = if offset == 0 {
+                String::new()
+            } else {
+                format!("+{offset:#x}")
+            };
+            Some(Variable {
+                name: name + &more,
+                function: None,
+                type_name: None,
+                declared: None,
+                size: Some(whole),
+                offset,
+                atomic: false,
+            })
+        })
+    }
+
+    /// The bytes of each thread's block of this module, as they are set aside when it is the program itself.
+    pub(crate) fn thread_local_bytes(&self) -> u64 {
+        self.thread_local_bytes
+    }
+
+    /// The variable at an offset in the module's thread-local storage.
+    pub(crate) fn thread_local(&self, offset: u64, size: u64) -> Option<Variable> {
+        let debug = self.debug.as_ref()?;
+        self.variables(debug)
+            .thread_local(debug.units(), offset, size)
+    }
+
+    fn variables(&self, debug: &Debug) -> &VariableIndex {
+        self.variables
+            .get_or_init(|| VariableIndex::read(debug.units()))
     }
 
     pub(crate) fn debug(&self) -> Option<&Debug> {
@@ -162,9 +217,33 @@ fn segments<'data>(binary: &impl Object<'data>) -> Vec<Segment> {
                 offset,
                 size,
                 address: segment.address(),
+                memory_size: segment.size(),
             }
         })
         .collect()
+}
+
+fn thread_local_bytes<'data>(binary: &impl Object<'data>) -> u64 {
+    let sections = binary.sections().filter(|section| {
+        matches!(
+            section.kind(),
+            SectionKind::Tls | SectionKind::UninitializedTls
+        )
+    });
+    let parts: Vec<(u64, u64, u64)> = sections
+        .map(|section| (section.address(), section.size(), section.align()))
+        .collect();
+    let begins = parts.iter().map(|&(address, ..)| address).min();
+    let ends = parts
+        .iter()
+        .map(|&(address, size, _)| address.saturating_add(size));
+    let align = parts.iter().map(|&(.., align)| align).max();
+    match (begins, ends.max(), align) {
+        (Some(begins), Some(ends), Some(align)) => (ends - begins)
+            .checked_next_multiple_of(align.max(1))
+            .unwrap_or(0),
+        _ => 0,
+    }
 }
 
 fn unwind_table<'data>(

@@ -124,52 +124,77 @@ impl UnwindTable {
 }
 
 #[derive(Clone, Copy)]
-struct State {
+pub(crate) struct State {
     general: [u64; 16],
     rip: u64,
 }
 
 impl State {
-    fn register(&self, register: Register) -> Option<u64> {
+    pub(crate) fn register(&self, register: Register) -> Option<u64> {
         FROM_DWARF
             .get(usize::from(register.0))
             .map(|&slot| self.general[slot])
     }
 }
 
-/// The instruction, then a byte of each caller's call.
+/// A function that has been called and has not returned.
+pub(crate) struct CalledFrame {
+    /// The instruction, or of a caller, a byte of its call.
+    pub(crate) place: u64,
+    pub(crate) state: State,
+    /// Where its frame ends: the caller's stack pointer. None for the outermost one.
+    pub(crate) end: Option<u64>,
+}
+
+impl CalledFrame {
+    /// Whether an address is in its part of the stack.
+    pub(crate) fn holds(&self, address: u64) -> bool {
+        let begins = self.state.general[RSP];
+        address >= begins && self.end.is_none_or(|end| address < end)
+    }
+}
+
+/// The frames of a thread, the innermost first.
 pub(crate) fn walk(
     thread: &StoppedThread<'_>,
     table_of: &mut dyn FnMut(&Path) -> Option<Arc<UnwindTable>>,
-) -> Vec<u64> {
-    let mut places = vec![thread.rip];
-    let mut state = State {
-        general: thread.general,
-        rip: thread.rip,
-    };
-    while places.len() < FRAMES_MAX {
-        let place = places[places.len() - 1];
-        let caller = match thread.find(place) {
+) -> Vec<CalledFrame> {
+    let mut frames = vec![CalledFrame {
+        place: thread.rip,
+        state: State {
+            general: thread.general,
+            rip: thread.rip,
+        },
+        end: None,
+    }];
+    while frames.len() < FRAMES_MAX {
+        let first = frames.len() == 1;
+        let frame = frames.last_mut().expect("one is always there");
+        let state = frame.state;
+        let caller = match thread.find(frame.place) {
             Some((path, file_offset)) => {
                 table_of(path).and_then(|table| table.caller(thread, &state, file_offset))
             }
             // A call to where there is no code has pushed its return address and done nothing else.
-            None if places.len() == 1 => after_wild_call(thread, &state),
+            None if first => after_wild_call(thread, &state),
             None => None,
         };
-        match caller {
-            // A stack that does not get shorter is not one.
-            Some(caller) if caller.general[RSP] > state.general[RSP] && caller.rip > 0 => {
-                state = caller
-            }
-            _ => break,
-        }
-        if thread.find(state.rip - 1).is_none() {
+        // A stack that does not get shorter is not one.
+        let shorter = |caller: &State| caller.general[RSP] > state.general[RSP] && caller.rip > 0;
+        let Some(caller) = caller.filter(shorter) else {
+            break;
+        };
+        frame.end = Some(caller.general[RSP]);
+        if thread.find(caller.rip - 1).is_none() {
             break;
         }
-        places.push(state.rip - 1);
+        frames.push(CalledFrame {
+            place: caller.rip - 1,
+            state: caller,
+            end: None,
+        });
     }
-    places
+    frames
 }
 
 fn after_wild_call(thread: &StoppedThread<'_>, state: &State) -> Option<State> {

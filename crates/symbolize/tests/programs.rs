@@ -294,12 +294,20 @@ fn a_call_to_nowhere_has_a_caller() {
     assert_eq!(chain.len(), 2);
 }
 
+fn data_address(built: &Built) -> u64 {
+    let symbols = run(built.folder.path(), "nm", &["shop"]);
+    let mut lines = symbols.lines();
+    let line = lines.find(|line| line.ends_with("_ZN4shop4soldE")).unwrap();
+    u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap()
+}
+
 /// Bytes of a real binary are overwritten at random; every place must still have an answer.
 #[test]
 fn garbage_is_no_failure() {
     let built = build(&["-g"]);
     let sound = fs::read(&built.program).unwrap();
     let places = instructions(&built);
+    let data = data_address(&built);
     let changes = proptest::collection::vec((0..sound.len(), any::<u8>()), 1..200);
     let mut runner = TestRunner::new_with_rng(
         ProptestConfig::with_cases(300),
@@ -322,7 +330,14 @@ fn garbage_is_no_failure() {
                     let _ = symbolizer
                         .at_file_offset(&built.program, *address)
                         .to_string();
-                    let _ = symbolizer.call_chain(&stopped(&built.program, *address, &sound[..64]));
+                    let _ = symbolizer.atomic_at(&built.program, *address);
+                    let thread = stopped(&built.program, *address, &sound[..64]);
+                    let _ = symbolizer.call_chain(&thread);
+                    let _ = symbolizer.stack_variable(&thread, 0x7000_0010, 4);
+                }
+                let loaded = symbolizer.loaded(&stopped(&built.program, 0, &[]).modules);
+                for address in [data, data + 1, 0x1000] {
+                    let _ = symbolizer.variable(&loaded, address, 4);
                 }
             }
             Ok(())
