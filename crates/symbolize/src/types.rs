@@ -97,8 +97,8 @@ fn is_transparent(tag: DwTag) -> bool {
 
 /// `std::atomic<T>`, Rust's `AtomicU64` and their like: what is inside is the library's business.
 fn is_atomic_class(units: &Units, id: EntryId) -> bool {
-    const RUST: [&str; 12] = [
-        "Bool", "I8", "I16", "I32", "I64", "Isize", "U8", "U16", "U32", "U64", "Usize", "Ptr<",
+    const RUST: [&str; 11] = [
+        "Bool", "I8", "I16", "I32", "I64", "Isize", "U8", "U16", "U32", "U64", "Usize",
     ];
     units.name(id).is_some_and(|name| {
         [
@@ -110,9 +110,7 @@ fn is_atomic_class(units: &Units, id: EntryId) -> bool {
         .iter()
         .any(|start| name.starts_with(start))
             || name.strip_prefix("Atomic").is_some_and(|rest| {
-                RUST.iter().any(|kind| rest == *kind)
-                    || rest.starts_with("Ptr<")
-                    || rest.starts_with('<')
+                RUST.contains(&rest) || rest.starts_with("Ptr<") || rest.starts_with('<')
             })
     })
 }
