@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// What has changed since earlier runs.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Comparison {
     /// For every race of this run, by id.
     pub changes: BTreeMap<String, Change>,
@@ -12,7 +14,8 @@ pub struct Comparison {
 }
 
 /// What has changed about a race. A class is given by its word.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+#[serde(tag = "change", rename_all = "kebab-case")]
 pub enum Change {
     /// No earlier run had it.
     New,
@@ -32,7 +35,7 @@ pub enum Change {
 }
 
 /// A race of an earlier run.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Default, Debug)]
 pub struct KnownRace {
     /// Its id.
     pub id: String,
