@@ -6,17 +6,25 @@ use crate::plain::name;
 use crate::text::{COLUMNS, Paint, Tone};
 use crate::wrap::hanging;
 
-/// Beside a race: `new`, or, loudly, that it was thought to be harmless once.
-pub(super) fn of_race(id: &str, since: Option<&Comparison>) -> Option<(Tone, String)> {
-    Some(match since?.changes.get(id)? {
-        Change::New => (Tone::Heading, "new: not seen in earlier runs".to_owned()),
-        Change::StillThere => (Tone::Dim, "seen in earlier runs, too".to_owned()),
+/// What is said of a change.
+pub(crate) struct ChangeWords {
+    pub(crate) text: String,
+    /// Whether nobody may overlook it.
+    pub(crate) is_loud: bool,
+}
+
+/// Beside a race: that it is new, or, loudly, that it was thought to be harmless once.
+pub(crate) fn of_race(id: &str, since: Option<&Comparison>) -> Option<ChangeWords> {
+    let (text, is_loud) = match since?.changes.get(id)? {
+        Change::New => ("new: not seen in earlier runs".to_owned(), false),
+        Change::StillThere => ("seen in earlier runs, too".to_owned(), false),
         Change::Worse { before } => (
-            Tone::Bad,
-            format!("WORSE than before: it was {before} until now"),
+            format!("WORSE than before: it was {} until now", name(before)),
+            true,
         ),
-        Change::Better { before } => (Tone::Dim, format!("it was {before} in an earlier run")),
-    })
+        Change::Better { before } => (format!("it was {} in an earlier run", name(before)), false),
+    };
+    Some(ChangeWords { text, is_loud })
 }
 
 pub(super) fn gone(since: Option<&Comparison>, paint: Paint) -> String {

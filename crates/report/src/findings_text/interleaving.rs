@@ -2,6 +2,7 @@
 
 use verdict_findings::{Order, Race, Step, Verdict};
 
+use crate::lanes::lanes;
 use crate::plain::{name, shortened};
 use crate::text::{COLUMNS, Paint, Tone};
 use crate::words;
@@ -50,21 +51,6 @@ pub(super) fn orders(race: &Race, verdict: &Verdict, paint: Paint) -> String {
         }
     }
     text
-}
-
-/// The threads in the order of their lanes: those of the race first.
-fn lanes(race: &Race, orders: &[Order]) -> Vec<u32> {
-    let racing = race.accesses.iter().map(|access| access.thread);
-    let others = orders
-        .iter()
-        .flat_map(|order| order.steps.iter().map(|step| step.thread));
-    let mut lanes = Vec::new();
-    for thread in racing.chain(others) {
-        if !lanes.contains(&thread) {
-            lanes.push(thread);
-        }
-    }
-    lanes
 }
 
 fn column(order: &Order, lanes: &[u32], width: usize) -> Vec<String> {

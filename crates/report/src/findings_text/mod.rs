@@ -6,6 +6,7 @@ mod excerpt;
 mod interleaving;
 mod race;
 
+pub(crate) use changes::of_race as change_of;
 use verdict_findings::{CoverageNote, ProgramFindings, Race};
 use verdict_history::Comparison;
 

@@ -76,8 +76,9 @@ fn facts(race: &Race, options: ReportOptions, paint: Paint) -> String {
         .lines()
         .map(|line| paint(Tone::Dim, line) + "\n")
         .collect();
-    if let Some((tone, change)) = changes::of_race(&race.id, options.since) {
-        text.push_str(&format!("{}\n", paint(tone, &format!("  {change}"))));
+    if let Some(change) = changes::of_race(&race.id, options.since) {
+        let tone = if change.is_loud { Tone::Bad } else { Tone::Dim };
+        text.push_str(&format!("{}\n", paint(tone, &format!("  {}", change.text))));
     }
     if let Some(suppression) = race
         .suppressed
