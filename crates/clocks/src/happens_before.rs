@@ -48,6 +48,7 @@ pub struct HappensBefore {
     barriers: SyncTable<Barrier>,
     atomics: Atomics,
     sync_operations: u64,
+    unannounced: u64,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +57,18 @@ struct Thread {
     /// The own component of `clock`, kept apart because every access needs it.
     posts: u32,
     progress: Progress,
+    life: Life,
+}
+
+/// Whether others must reckon with what a thread does next.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    /// Nobody has forked it and it has done nothing.
+    #[default]
+    Unborn,
+    Running,
+    /// It has ended or was joined.
+    Over,
 }
 
 /// How far a thread has come, for counting threads and segments.
@@ -88,6 +101,7 @@ impl HappensBefore {
             barriers: SyncTable::default(),
             atomics: Atomics::default(),
             sync_operations: 0,
+            unannounced: 0,
         }
     }
 
@@ -119,11 +133,18 @@ impl HappensBefore {
     /// Notes that `thread` did something that is no synchronisation operation, and says in which epoch.
     #[inline]
     pub fn note_access(&mut self, thread: ThreadId) -> Epoch {
-        let index = thread.0 as usize;
-        if index >= self.threads.len() {
-            self.thread(thread);
+        match self.threads.get_mut(thread.0 as usize) {
+            Some(state) if state.life == Life::Running => {
+                state.progress = Progress::InSegment;
+                Epoch::new(thread, state.posts)
+            }
+            _ => self.note_first_access(thread),
         }
-        let state = &mut self.threads[index];
+    }
+
+    #[inline(never)]
+    fn note_first_access(&mut self, thread: ThreadId) -> Epoch {
+        let state = self.running(thread);
         state.progress = Progress::InSegment;
         Epoch::new(thread, state.posts)
     }
@@ -187,8 +208,12 @@ impl HappensBefore {
             EventKind::Fork(child) => {
                 self.end_segment(thread);
                 self.teach(child, thread);
+                self.thread(child).life = Life::Running;
             }
-            EventKind::End => self.end_segment(thread),
+            EventKind::End => {
+                self.end_segment(thread);
+                self.thread(thread).life = Life::Over;
+            }
             EventKind::Notify(id) => {
                 self.end_segment(thread);
                 self.conditions
@@ -258,6 +283,29 @@ impl HappensBefore {
         self.threads.len() + objects + self.barriers.len() + self.atomics.len()
     }
 
+    /// Synchronisation operations so far.
+    pub fn sync_operations(&self) -> u64 {
+        self.sync_operations
+    }
+
+    /// How many times a thread did something though no running thread had forked it, or though it was over.
+    pub fn unannounced(&self) -> u64 {
+        self.unannounced
+    }
+
+    /// How many posting segments of `thread` every other running thread knows. Segments with smaller counts are ordered
+    /// before all that happens from now on in other threads, for as long as [`HappensBefore::unannounced`] stays
+    /// the same: a new thread knows what the one that forks it knows.
+    pub fn known_to_all(&self, thread: ThreadId) -> u32 {
+        let others =
+            self.threads.iter().enumerate().filter(|&(index, state)| {
+                index != thread.0 as usize && state.life == Life::Running
+            });
+        let known = others.map(|(_, state)| state.clock.get(thread)).min();
+        // Alone, even the segment it is in: forking another thread ends that.
+        known.unwrap_or(self.epoch(thread).count() + 1)
+    }
+
     /// The different counts of `thread` that anyone else holds, ascending.
     ///
     /// Every count of this thread that any clock will ever hold is one of these, 0, or made by a later post
@@ -294,10 +342,20 @@ impl HappensBefore {
         &mut self.threads[index]
     }
 
+    /// The thread, which does something now.
+    fn running(&mut self, thread: ThreadId) -> &mut Thread {
+        if self.thread(thread).life != Life::Running {
+            self.unannounced += 1;
+        }
+        let state = self.thread(thread);
+        state.life = Life::Running;
+        state
+    }
+
     fn note_progress(&mut self, event: &Event) {
         let is_sync = is_synchronisation(&event.kind);
         self.sync_operations += u64::from(is_sync);
-        self.thread(event.thread).progress = if is_sync {
+        self.running(event.thread).progress = if is_sync {
             Progress::SegmentEnded
         } else {
             Progress::InSegment
@@ -328,6 +386,7 @@ impl HappensBefore {
         if parent != child {
             self.end_segment(child);
             self.teach(parent, child);
+            self.thread(child).life = Life::Over;
         }
     }
 

@@ -3,12 +3,13 @@
 use verdict_clocks::{HappensBefore, Rules};
 use verdict_events::{Addr, Event, ThreadId};
 
-use crate::history::{Arena, Entry, Log};
+use crate::history::{Arena, Entry, Log, NO_LOG};
 use crate::live::LiveCounts;
 use crate::locksets::LocksetId;
 use crate::machine::{Judge, Touch, side};
+use crate::settled::Settled;
 use crate::shadow::{Duplicate, Extent, Finding, Shadow, Unit};
-use crate::{PairBy, RaceSet};
+use crate::{Keep, PairBy, RaceSet};
 
 /// Below this many entries for each location, and in all, a sweep over all locations is not worth the while.
 const SWEEP_MIN_EACH: u64 = 24;
@@ -23,6 +24,9 @@ pub(crate) trait Guard {
     fn synchronise(&mut self, event: &Event);
     fn current(&self, thread: ThreadId) -> LocksetId;
     fn keep_apart(&mut self, a: LocksetId, b: LocksetId) -> bool;
+
+    /// The locks that accesses with these sets have in common, if they are worth being kept together.
+    fn common(&mut self, a: LocksetId, b: LocksetId) -> Option<LocksetId>;
 }
 
 pub(crate) struct Complete<G> {
@@ -31,6 +35,11 @@ pub(crate) struct Complete<G> {
     arena: Arena,
     live: LiveCounts,
     held_after_sweep: u64,
+    keep: Keep,
+    settled: Settled,
+    /// How many threads had come unannounced when the first entry was dropped.
+    dropped: Option<u64>,
+    is_misled: bool,
 }
 
 /// Reads and writes apart, since reads need to look at writes only.
@@ -41,17 +50,39 @@ pub(crate) struct State {
 }
 
 impl<G: Guard> Complete<G> {
-    pub fn new(guard: G, by: PairBy) -> Complete<G> {
+    pub fn new(guard: G, by: PairBy, keep: Keep) -> Complete<G> {
         Complete {
             guard,
             races: RaceSet::new(by),
             arena: Arena::new(),
             live: LiveCounts::default(),
             held_after_sweep: 0,
+            keep,
+            settled: Settled::default(),
+            dropped: None,
+            is_misled: false,
         }
     }
 
-    /// Compares an access with a log it can race with. Answers whether it follows all of the log.
+    /// Compares an access with all it can race with in a log and the further ones.
+    #[inline]
+    fn compare_all(
+        &mut self,
+        access: &Entry,
+        log: &mut Log,
+        extent: &mut Extent,
+        order: &HappensBefore,
+    ) {
+        self.compare(access, log, extent, order);
+        let mut id = log.next;
+        while id != NO_LOG {
+            let mut further = self.arena.further(id);
+            self.compare(access, &mut further, extent, order);
+            self.arena.set_further(id, further);
+            id = further.next;
+        }
+    }
+
     #[inline]
     fn compare(
         &mut self,
@@ -59,19 +90,21 @@ impl<G: Guard> Complete<G> {
         log: &mut Log,
         extent: &mut Extent,
         order: &HappensBefore,
-    ) -> bool {
+    ) {
         let mut follows_all = true;
         if !log.is_surely_before(access.epoch.thread(), order) {
             // What nobody looks at may be long; `tidy` keeps that in bounds.
             if log.wants_merging() {
-                self.arena.merge(log, &mut self.live, order);
+                self.merge(log, order);
+            }
+            if self.guard.keep_apart(log.common, access.lockset) {
+                return;
             }
             follows_all = self.compare_each(access, *log, extent, order);
         }
         if follows_all {
             log.note_follower(access.epoch);
         }
-        follows_all
     }
 
     #[inline(never)]
@@ -118,11 +151,100 @@ impl<G: Guard> Complete<G> {
     }
 }
 
+impl<G: Guard> Complete<G> {
+    /// Adds an access to the first of the logs whose entries it has a lock in common with.
+    #[inline]
+    fn add(&mut self, log: &mut Log, access: &Entry, order: &HappensBefore) {
+        if self.add_to(log, access, order) {
+            return;
+        }
+        let mut id = log.next;
+        while id != NO_LOG {
+            let mut further = self.arena.further(id);
+            if self.add_to(&mut further, access, order) {
+                self.arena.set_further(id, further);
+                return;
+            }
+            id = further.next;
+        }
+        let mut further = Log::default();
+        further.next = log.next;
+        self.add_to(&mut further, access, order);
+        log.next = self.arena.add_further(further);
+    }
+
+    #[inline]
+    fn add_to(&mut self, log: &mut Log, access: &Entry, order: &HappensBefore) -> bool {
+        self.drop_settled(log, access, order);
+        let common = if log.is_empty() {
+            access.lockset
+        } else {
+            match self.guard.common(log.common, access.lockset) {
+                Some(common) => common,
+                None => return false,
+            }
+        };
+        log.common = common;
+        self.arena.add(log, access, order);
+        true
+    }
+
+    /// Drops all entries if nothing that is still to come can race with them.
+    #[inline]
+    fn drop_settled(&mut self, log: &mut Log, access: &Entry, order: &HappensBefore) {
+        let follower = log.follower();
+        if self.keep == Keep::WhatCanRace
+            && !follower.is_none()
+            && follower != access.epoch
+            && self.settled.contains(follower, order)
+        {
+            self.note_dropped(order);
+            self.arena.clear(log);
+        }
+    }
+
+    fn tidy_log(&mut self, log: &mut Log, order: &HappensBefore) {
+        let follower = log.follower();
+        if self.keep == Keep::WhatCanRace
+            && !follower.is_none()
+            && self.settled.contains(follower, order)
+        {
+            self.note_dropped(order);
+            self.arena.clear(log);
+        } else if log.has_grown() {
+            self.merge(log, order);
+        }
+    }
+
+    fn note_dropped(&mut self, order: &HappensBefore) {
+        self.dropped.get_or_insert(order.unannounced());
+    }
+
+    fn merge(&mut self, log: &mut Log, order: &HappensBefore) {
+        let Complete {
+            arena,
+            live,
+            settled,
+            keep,
+            ..
+        } = self;
+        let mut dropped = false;
+        arena.merge(log, live, order, |epoch| {
+            let drop = *keep == Keep::WhatCanRace && settled.contains(epoch, order);
+            dropped |= drop;
+            !drop
+        });
+        if dropped {
+            self.note_dropped(order);
+        }
+    }
+}
+
 impl<G: Guard> Duplicate<State> for Complete<G> {
     fn duplicate(&mut self, state: &State) -> State {
         State {
-            reads: self.arena.copy(state.reads),
-            writes: self.arena.copy(state.writes),
+            reads: self.arena.copy_all(state.reads),
+            writes: self.arena.copy_all(state.writes),
         }
     }
 }
@@ -145,25 +267,23 @@ impl<G: Guard> Judge for Complete<G> {
             extent,
             state: State { reads, writes },
         } = unit;
-        let follows_writes = self.compare(&access, writes, extent, order);
-        let (log, follows_all) = if touch.kind.is_write() {
-            self.compare(&access, reads, extent, order);
-            (writes, follows_writes)
+        self.compare_all(&access, writes, extent, order);
+        if touch.kind.is_write() {
+            self.compare_all(&access, reads, extent, order);
+            self.add(writes, &access, order);
         } else {
-            let follows_reads = reads.is_surely_before(viewer, order);
-            (reads, follows_reads)
-        };
-        self.arena.add(log, &access, follows_all);
+            self.add(reads, &access, order);
+        }
     }
 
     fn forget(&mut self, state: &mut State) {
-        self.arena.clear(&mut state.reads);
-        self.arena.clear(&mut state.writes);
+        self.arena.clear_all(&mut state.reads);
+        self.arena.clear_all(&mut state.writes);
     }
 
     fn cut(&mut self, state: &mut State, at: u64) -> bool {
-        let reads = self.arena.cut(state.reads, at);
-        self.arena.cut(state.writes, at) || reads
+        let reads = self.arena.cut_all(state.reads, at);
+        self.arena.cut_all(state.writes, at) || reads
     }
 
     fn synchronise(&mut self, event: &Event) {
@@ -173,14 +293,22 @@ impl<G: Guard> Judge for Complete<G> {
     /// Locations that are not accessed any more keep no more entries than others: when there are several times as many as
     /// after the last sweep, all are merged.
     fn tidy(&mut self, shadow: &mut Shadow<State>, order: &HappensBefore) {
+        self.is_misled |= self
+            .dropped
+            .is_some_and(|before| before != order.unannounced());
         let minimum = SWEEP_MIN_EACH * shadow.units() + SWEEP_MIN;
         if self.arena.held() < GROWTH * self.held_after_sweep + minimum {
             return;
         }
         for state in shadow.states_mut() {
             for log in [&mut state.reads, &mut state.writes] {
-                if log.has_grown() {
-                    self.arena.merge(log, &mut self.live, order);
+                self.tidy_log(log, order);
+                let mut id = log.next;
+                while id != NO_LOG {
+                    let mut further = self.arena.further(id);
+                    self.tidy_log(&mut further, order);
+                    self.arena.set_further(id, further);
+                    id = further.next;
                 }
             }
         }
@@ -189,6 +317,10 @@ impl<G: Guard> Judge for Complete<G> {
 
     fn records(&self, _shadow: &Shadow<State>) -> u64 {
         self.arena.held()
+    }
+
+    fn is_misled(&self) -> bool {
+        self.is_misled
     }
 
     fn take_races(&mut self) -> RaceSet {

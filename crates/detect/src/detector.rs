@@ -5,6 +5,7 @@ use std::fmt;
 use verdict_events::{Event, TraceError, TraceSource};
 
 use crate::findings::Findings;
+use crate::read_ahead::read_ahead;
 use crate::{PairBy, adjacent, current, fasttrack, hb, hybrid, local, race};
 
 /// Reads events in trace order and answers at the end.
@@ -15,8 +16,23 @@ pub trait Detector {
     /// How many records of accesses are held at the moment: what memory is spent on.
     fn records(&self) -> u64;
 
+    /// Whether a detector made to keep [`Keep::WhatCanRace`] has met a thread that could race with what it dropped. What it
+    /// finds is then worth nothing.
+    fn is_misled(&self) -> bool;
+
     /// What was found.
     fn finish(self: Box<Self>) -> Findings;
+}
+
+/// What the detectors that find every race keep.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Keep {
+    /// Every access, though many as one: right for any trace.
+    #[default]
+    All,
+    /// Accesses that some running thread does not follow yet. Takes far less memory and time, but goes wrong
+    /// ([`Detector::is_misled`]) where a thread acts that no running thread has forked: it follows nothing.
+    WhatCanRace,
 }
 
 /// The detectors.
@@ -71,16 +87,21 @@ impl Algorithm {
         }
     }
 
-    /// A detector that has seen nothing yet.
+    /// A detector that has seen nothing yet and is right for any trace.
     pub fn detector(self, by: PairBy) -> Box<dyn Detector> {
+        self.detector_keeping(Keep::All, by)
+    }
+
+    /// A detector that has seen nothing yet.
+    pub fn detector_keeping(self, keep: Keep, by: PairBy) -> Box<dyn Detector> {
         match self {
             Algorithm::Adjacent => adjacent::detector(by),
             Algorithm::Local => local::detector(by),
             Algorithm::Race => race::detector(by),
             Algorithm::Current => current::detector(by),
             Algorithm::FastTrack => fasttrack::detector(by),
-            Algorithm::Hb => hb::detector(by),
-            Algorithm::Hybrid => hybrid::detector(by),
+            Algorithm::Hb => hb::detector(by, keep),
+            Algorithm::Hybrid => hybrid::detector(by, keep),
         }
     }
 }
@@ -100,6 +121,11 @@ pub enum DetectError {
     /// Event numbers and clocks have 32 bits.
     #[error("the trace has more than {EVENTS_MAX} events; cut it into parts or use block traces")]
     TooLong,
+    /// See [`Keep::WhatCanRace`].
+    #[error(
+        "a thread did something though no running thread had forked it; detect again and keep all accesses"
+    )]
+    Misled,
 }
 
 /// The longest trace: each event makes a thread post at most once, so neither positions nor clocks overflow.
@@ -109,23 +135,64 @@ pub const EVENTS_MAX: u64 = u32::MAX as u64 - 1;
 /// how many events have been seen.
 pub fn detect(
     source: &mut dyn TraceSource,
-    mut detectors: Vec<Box<dyn Detector>>,
+    detectors: Vec<Box<dyn Detector>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Vec<Findings>, DetectError> {
+    let mut feed = Feed::new(detectors, progress);
     let mut batch = Vec::new();
-    let mut events = 0;
     loop {
         source.next_batch(&mut batch)?;
         if batch.is_empty() {
-            return Ok(detectors.into_iter().map(Detector::finish).collect());
+            return Ok(feed.finish());
         }
-        events += batch.len() as u64;
-        if events > EVENTS_MAX {
+        feed.events(&batch)?;
+    }
+}
+
+/// As [`detect`], with the trace read on a thread of its own, which works ahead: reading and detecting then take as long
+/// as the slower of them.
+pub fn detect_reading_ahead(
+    source: &mut (dyn TraceSource + Send),
+    detectors: Vec<Box<dyn Detector>>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Vec<Findings>, DetectError> {
+    let mut feed = Feed::new(detectors, progress);
+    read_ahead(source, |batch| feed.events(batch))?;
+    Ok(feed.finish())
+}
+
+/// Detectors that are given a trace batch by batch.
+struct Feed<'a> {
+    detectors: Vec<Box<dyn Detector>>,
+    progress: &'a mut dyn FnMut(u64),
+    events: u64,
+}
+
+impl<'a> Feed<'a> {
+    fn new(detectors: Vec<Box<dyn Detector>>, progress: &'a mut dyn FnMut(u64)) -> Feed<'a> {
+        Feed {
+            detectors,
+            progress,
+            events: 0,
+        }
+    }
+
+    fn events(&mut self, batch: &[Event]) -> Result<(), DetectError> {
+        self.events += batch.len() as u64;
+        if self.events > EVENTS_MAX {
             return Err(DetectError::TooLong);
         }
-        for detector in &mut detectors {
-            detector.events(&batch);
+        for detector in &mut self.detectors {
+            detector.events(batch);
+            if detector.is_misled() {
+                return Err(DetectError::Misled);
+            }
         }
-        progress(events);
+        (self.progress)(self.events);
+        Ok(())
+    }
+
+    fn finish(self) -> Vec<Findings> {
+        self.detectors.into_iter().map(Detector::finish).collect()
     }
 }

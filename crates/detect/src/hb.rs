@@ -10,10 +10,11 @@ use verdict_events::{Event, ThreadId};
 use crate::complete::{Complete, Guard};
 use crate::locksets::LocksetId;
 use crate::machine::Machine;
-use crate::{Algorithm, Detector, PairBy};
+use crate::{Algorithm, Detector, Keep, PairBy};
 
-pub(crate) fn detector(by: PairBy) -> Box<dyn Detector> {
-    Box::new(Machine::new(Algorithm::Hb, Complete::new(OrderAlone, by)))
+pub(crate) fn detector(by: PairBy, keep: Keep) -> Box<dyn Detector> {
+    let judge = Complete::new(OrderAlone, by, keep);
+    Box::new(Machine::new(Algorithm::Hb, judge))
 }
 
 struct OrderAlone;
@@ -29,5 +30,9 @@ impl Guard for OrderAlone {
 
     fn keep_apart(&mut self, _a: LocksetId, _b: LocksetId) -> bool {
         false
+    }
+
+    fn common(&mut self, _a: LocksetId, _b: LocksetId) -> Option<LocksetId> {
+        Some(0)
     }
 }

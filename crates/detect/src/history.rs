@@ -131,7 +131,7 @@ impl Group {
     }
 }
 
-/// The reads, or the writes, of one unit.
+/// Accesses to one unit: its reads, or its writes, or those of them that hold a common lock.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Log {
     /// A segment that is ordered after all entries, or the last of them, if one is known: whoever follows it
@@ -141,9 +141,29 @@ pub(crate) struct Log {
     entries: u32,
     /// Merge when there are more entries than this.
     merge_above: u32,
+    /// Locks that every entry holds.
+    pub common: LocksetId,
+    /// Where the accesses of the same kind are that do not hold any of those.
+    pub next: LogId,
 }
 
+/// A further log of a unit, in the arena.
+pub(crate) type LogId = u32;
+/// No further log. The arena's first place is never used.
+pub(crate) const NO_LOG: LogId = 0;
+
 impl Log {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// The segment noted last, or none.
+    #[inline]
+    pub fn follower(&self) -> Epoch {
+        self.follower
+    }
+
     /// True only if all entries are ordered before what `viewer` does next.
     #[inline]
     pub fn is_surely_before(&self, viewer: ThreadId, order: &HappensBefore) -> bool {
@@ -210,6 +230,10 @@ pub(crate) struct Arena {
     groups: Groups,
     /// Places that can be used again, linked like a log.
     unused: GroupId,
+    /// What does not fit the units themselves.
+    further: Vec<Log>,
+    /// Which of them can be used again.
+    unused_further: Vec<LogId>,
     /// Entries in all logs.
     held: u64,
     /// Room for merging.
@@ -232,6 +256,8 @@ impl Arena {
         Arena {
             groups,
             unused: NONE,
+            further: vec![Log::default()],
+            unused_further: Vec::new(),
             held: 0,
             scratch: Vec::new(),
         }
@@ -240,6 +266,24 @@ impl Arena {
     /// How many entries all logs have.
     pub fn held(&self) -> u64 {
         self.held
+    }
+
+    /// A further log of a unit, to be put back by [`Arena::set_further`].
+    pub fn further(&self, id: LogId) -> Log {
+        self.further[id as usize]
+    }
+
+    pub fn set_further(&mut self, id: LogId, log: Log) {
+        self.further[id as usize] = log;
+    }
+
+    pub fn add_further(&mut self, log: Log) -> LogId {
+        if let Some(id) = self.unused_further.pop() {
+            self.further[id as usize] = log;
+            return id;
+        }
+        self.further.push(log);
+        LogId::try_from(self.further.len() - 1).expect("memory holds fewer than 2^32 logs")
     }
 
     /// The groups of a log, newest first.
@@ -259,9 +303,10 @@ impl Arena {
         u64::from(self.groups[log.newest].lockset)
     }
 
-    /// Adds an access, which follows all entries or may not.
+    /// Adds an access of a thread that knows `order`.
     #[inline]
-    pub fn add(&mut self, log: &mut Log, new: &Entry, follows_all: bool) {
+    pub fn add(&mut self, log: &mut Log, new: &Entry, order: &HappensBefore) {
+        let follows_all = log.is_surely_before(new.epoch.thread(), order);
         // Where someone of another segment follows all entries, none can be of this segment.
         let searched = match log.follower {
             follower if follower == new.epoch => 1,
@@ -316,6 +361,18 @@ impl Arena {
         self.held += 1;
     }
 
+    /// Empties a log and the further ones.
+    pub fn clear_all(&mut self, log: &mut Log) {
+        let mut id = std::mem::replace(&mut log.next, NO_LOG);
+        self.clear(log);
+        while id != NO_LOG {
+            let mut further = self.further(id);
+            self.clear(&mut further);
+            self.unused_further.push(id);
+            id = further.next;
+        }
+    }
+
     /// Empties a log.
     pub fn clear(&mut self, log: &mut Log) {
         let mut id = log.newest;
@@ -326,11 +383,29 @@ impl Arena {
             id = older;
         }
         self.held -= u64::from(log.entries);
-        *log = Log::default();
+        *log = Log {
+            next: log.next,
+            ..Log::default()
+        };
     }
 
-    /// A log with the same entries.
-    pub fn copy(&mut self, log: Log) -> Log {
+    /// A log with the same entries, and further ones like the further ones of `log`.
+    pub fn copy_all(&mut self, log: Log) -> Log {
+        let mut copies = vec![self.copy(log)];
+        let mut id = log.next;
+        while id != NO_LOG {
+            let further = self.further(id);
+            copies.push(self.copy(further));
+            id = further.next;
+        }
+        let mut next = NO_LOG;
+        for copy in copies.drain(1..).rev() {
+            next = self.add_further(Log { next, ..copy });
+        }
+        Log { next, ..copies[0] }
+    }
+
+    fn copy(&mut self, log: Log) -> Log {
         let entries: Vec<Entry> = self.entries(log).collect();
         let mut copy = Log {
             newest: NONE,
@@ -341,8 +416,19 @@ impl Arena {
         copy
     }
 
-    /// Lets accesses that started before `at` start there. Answers whether there were any.
-    pub fn cut(&mut self, log: Log, at: u64) -> bool {
+    /// Lets accesses that started before `at` start there, in the further logs too. Answers whether there were any.
+    pub fn cut_all(&mut self, log: Log, at: u64) -> bool {
+        let mut any = self.cut(log, at);
+        let mut id = log.next;
+        while id != NO_LOG {
+            let further = self.further(id);
+            any |= self.cut(further, at);
+            id = further.next;
+        }
+        any
+    }
+
+    fn cut(&mut self, log: Log, at: u64) -> bool {
         let mut any = false;
         let mut id = log.newest;
         while id != NONE {
@@ -354,9 +440,15 @@ impl Arena {
         any
     }
 
-    /// Merges entries that nothing can tell apart any more.
-    pub fn merge(&mut self, log: &mut Log, live: &mut LiveCounts, order: &HappensBefore) {
-        if self.has_nothing_to_merge(*log, live, order) {
+    /// Merges entries that nothing can tell apart any more, and drops those that are not `wanted`.
+    pub fn merge(
+        &mut self,
+        log: &mut Log,
+        live: &mut LiveCounts,
+        order: &HappensBefore,
+        mut wanted: impl FnMut(Epoch) -> bool,
+    ) {
+        if self.has_nothing_to_merge(*log, live, order, &mut wanted) {
             log.merge_above = log.entries.saturating_mul(2);
             return;
         }
@@ -364,19 +456,29 @@ impl Arena {
         entries.clear();
         entries.extend(
             self.entries(*log)
+                .filter(|entry| wanted(entry.epoch))
                 .map(|entry| (live.class(entry.epoch, order), entry)),
         );
         merge_classes(&mut entries);
-        let follower = log.follower;
+        let Log {
+            follower, common, ..
+        } = *log;
         self.clear(log);
         self.refill(log, entries.iter().map(|(_, entry)| entry));
         log.follower = follower;
+        log.common = common;
         log.merge_above = log.entries.saturating_mul(2);
         self.scratch = entries;
     }
 
-    /// True only if all groups are of one thread and each is of another class: the most frequent case.
-    fn has_nothing_to_merge(&self, log: Log, live: &mut LiveCounts, order: &HappensBefore) -> bool {
+    /// True only if all groups are wanted, of one thread, and each of another class: the most frequent case.
+    fn has_nothing_to_merge(
+        &self,
+        log: Log,
+        live: &mut LiveCounts,
+        order: &HappensBefore,
+        wanted: &mut impl FnMut(Epoch) -> bool,
+    ) -> bool {
         let mut last: Option<(ThreadId, u64)> = None;
         let mut id = log.newest;
         while id != NONE {
@@ -384,7 +486,7 @@ impl Arena {
             let class = live.class(group.epoch, order);
             let newer = last.replace((group.epoch.thread(), class));
             let apart = |newer: (ThreadId, u64)| newer.0 == group.epoch.thread() && newer.1 > class;
-            if !newer.is_none_or(apart) {
+            if !newer.is_none_or(apart) || !wanted(group.epoch) {
                 return false;
             }
             id = group.older;

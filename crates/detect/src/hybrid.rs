@@ -13,13 +13,11 @@ use verdict_events::{Event, ThreadId};
 use crate::complete::{Complete, Guard};
 use crate::locksets::{LocksetId, Locksets};
 use crate::machine::Machine;
-use crate::{Algorithm, Detector, PairBy};
+use crate::{Algorithm, Detector, Keep, PairBy};
 
-pub(crate) fn detector(by: PairBy) -> Box<dyn Detector> {
-    Box::new(Machine::new(
-        Algorithm::Hybrid,
-        Complete::new(Locksets::default(), by),
-    ))
+pub(crate) fn detector(by: PairBy, keep: Keep) -> Box<dyn Detector> {
+    let judge = Complete::new(Locksets::default(), by, keep);
+    Box::new(Machine::new(Algorithm::Hybrid, judge))
 }
 
 impl Guard for Locksets {
@@ -35,5 +33,9 @@ impl Guard for Locksets {
 
     fn keep_apart(&mut self, a: LocksetId, b: LocksetId) -> bool {
         Locksets::keep_apart(self, a, b)
+    }
+
+    fn common(&mut self, a: LocksetId, b: LocksetId) -> Option<LocksetId> {
+        Locksets::common(self, a, b)
     }
 }

@@ -36,9 +36,13 @@ mod machine;
 mod pages;
 mod race;
 mod races;
+mod read_ahead;
+mod settled;
 mod shadow;
 
 pub use access::{AccessKind, Conflict};
-pub use detector::{Algorithm, DetectError, Detector, EVENTS_MAX, detect};
+pub use detector::{
+    Algorithm, DetectError, Detector, EVENTS_MAX, Keep, detect, detect_reading_ahead,
+};
 pub use findings::{Answer, Findings, HistorySize, TraceSize};
 pub use races::{PairBy, Race, RaceSet, Side};

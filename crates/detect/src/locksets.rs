@@ -14,6 +14,8 @@ pub(crate) struct Locksets {
     threads: Vec<Held>,
     /// Whether two sets keep their holders apart, by the smaller and the larger id.
     apart: FxHashMap<(LocksetId, LocksetId), bool>,
+    /// What two sets have in common, by the smaller and the larger id.
+    common: FxHashMap<(LocksetId, LocksetId), Option<LocksetId>>,
     /// The last question and its answer: logs ask the same one many times over.
     last: Option<((LocksetId, LocksetId), bool)>,
 }
@@ -86,6 +88,29 @@ impl Locksets {
         answer
     }
 
+    /// The locks in both sets, held the same way. None if there are none though one of the sets has some.
+    pub fn common(&mut self, a: LocksetId, b: LocksetId) -> Option<LocksetId> {
+        if a == b {
+            return Some(a);
+        }
+        if a == 0 || b == 0 {
+            return None;
+        }
+        let key = (a.min(b), a.max(b));
+        if let Some(&known) = self.common.get(&key) {
+            return known;
+        }
+        let others = &self.sets[b as usize];
+        let both: Vec<(SyncId, LockMode)> = self.sets[a as usize]
+            .iter()
+            .filter(|lock| others.contains(lock))
+            .copied()
+            .collect();
+        let common = (!both.is_empty()).then(|| self.number(both));
+        self.common.insert(key, common);
+        common
+    }
+
     fn held(&mut self, thread: ThreadId) -> &mut Held {
         let index = thread.0 as usize;
         if index >= self.threads.len() {
@@ -95,23 +120,25 @@ impl Locksets {
     }
 
     fn renumber(&mut self, thread: ThreadId) {
-        if self.sets.is_empty() {
-            self.sets.push(Vec::new());
-            self.ids.insert(Vec::new(), 0);
-        }
         let held = &self.threads[thread.0 as usize].locks;
         let mut set: Vec<(SyncId, LockMode)> =
             held.iter().map(|&(id, mode, _)| (id, mode)).collect();
         set.sort_unstable();
-        let id = match self.ids.get(&set) {
-            Some(&id) => id,
-            None => {
-                let id = self.sets.len() as LocksetId;
-                self.sets.push(set.clone());
-                self.ids.insert(set, id);
-                id
-            }
-        };
-        self.threads[thread.0 as usize].id = id;
+        self.threads[thread.0 as usize].id = self.number(set);
+    }
+
+    /// The number of a sorted set.
+    fn number(&mut self, set: Vec<(SyncId, LockMode)>) -> LocksetId {
+        if self.sets.is_empty() {
+            self.sets.push(Vec::new());
+            self.ids.insert(Vec::new(), 0);
+        }
+        if let Some(&id) = self.ids.get(&set) {
+            return id;
+        }
+        let id = self.sets.len() as LocksetId;
+        self.sets.push(set.clone());
+        self.ids.insert(set, id);
+        id
     }
 }

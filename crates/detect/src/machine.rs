@@ -82,6 +82,11 @@ pub(crate) trait Judge: Duplicate<Self::State> {
     /// How many records of accesses are held.
     fn records(&self, shadow: &Shadow<Self::State>) -> u64;
 
+    /// Whether something was dropped that would have been needed.
+    fn is_misled(&self) -> bool {
+        false
+    }
+
     fn take_races(&mut self) -> RaceSet;
 
     /// For detectors with limited history.
@@ -267,6 +272,10 @@ impl<J: Judge> Detector for Machine<J> {
 
     fn records(&self) -> u64 {
         self.judge.records(&self.shadow)
+    }
+
+    fn is_misled(&self) -> bool {
+        self.judge.is_misled()
     }
 
     fn finish(mut self: Box<Self>) -> Findings {

@@ -21,14 +21,14 @@ pub(crate) struct Input {
     /// The first bytes, up to [`SNIFF_BYTES`]; `bytes` delivers them again.
     pub(crate) start: Vec<u8>,
     /// All bytes.
-    pub(crate) bytes: Box<dyn Read>,
+    pub(crate) bytes: Box<dyn Read + Send>,
 }
 
 impl Input {
     /// Opens a path, or standard input for `-`.
     pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
         if path.as_os_str() == "-" {
-            return Self::new("<stdin>".to_owned(), Box::new(io::stdin().lock()));
+            return Self::new("<stdin>".to_owned(), Box::new(io::stdin()));
         }
         let file = path.display().to_string();
         match File::open(path) {
@@ -38,7 +38,7 @@ impl Input {
     }
 
     /// Decompresses and looks at the first bytes of any source.
-    pub(crate) fn new(file: String, bytes: Box<dyn Read>) -> Result<Self, TraceError> {
+    pub(crate) fn new(file: String, bytes: Box<dyn Read + Send>) -> Result<Self, TraceError> {
         Self::sniff(bytes)
             .map(|(start, bytes)| Self {
                 file: file.clone(),
@@ -48,10 +48,10 @@ impl Input {
             .map_err(|source| TraceError::Io { file, source })
     }
 
-    fn sniff(mut bytes: Box<dyn Read>) -> io::Result<(Vec<u8>, Box<dyn Read>)> {
+    fn sniff(mut bytes: Box<dyn Read + Send>) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
         let start = read_up_to(&mut bytes, ZSTD_MAGIC.len())?;
         let raw = Box::new(Cursor::new(start.clone()).chain(bytes));
-        let mut plain: Box<dyn Read> = if start.starts_with(&GZIP_MAGIC) {
+        let mut plain: Box<dyn Read + Send> = if start.starts_with(&GZIP_MAGIC) {
             Box::new(flate2::read::MultiGzDecoder::new(raw))
         } else if start.starts_with(&ZSTD_MAGIC) {
             Box::new(zstd::stream::read::Decoder::new(raw)?)

@@ -87,7 +87,10 @@ impl FromStr for Format {
 
 /// Opens a trace. `-` is standard input; gzip and zstd are decompressed; without `format` the format
 /// is recognised by content.
-pub fn open(path: &Path, format: Option<Format>) -> Result<Box<dyn TraceSource>, TraceError> {
+pub fn open(
+    path: &Path,
+    format: Option<Format>,
+) -> Result<Box<dyn TraceSource + Send>, TraceError> {
     let input = Input::open(path)?;
     let format = match format {
         Some(format) => format,
@@ -100,8 +103,8 @@ pub fn open(path: &Path, format: Option<Format>) -> Result<Box<dyn TraceSource>,
 pub fn read_as(
     format: Format,
     file: String,
-    bytes: Box<dyn Read>,
-) -> Result<Box<dyn TraceSource>, TraceError> {
+    bytes: Box<dyn Read + Send>,
+) -> Result<Box<dyn TraceSource + Send>, TraceError> {
     Ok(match format {
         Format::Native => Box::new(NativeReader::new(file, bytes)?),
         Format::Std => Box::new(StdReader::new(file, bytes)),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use verdict_detect::{Algorithm, Findings, PairBy, detect};
+use verdict_detect::{Algorithm, DetectError, Findings, Keep, PairBy, detect_reading_ahead};
 use verdict_events::TraceSource;
 use verdict_report::{Tone, compare_json, compare_text, detect_json, detect_text};
 
@@ -89,15 +89,8 @@ enum FailOn {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
-    let mut source = verdict_events::open(&args.trace, None).map_err(CliError::bad_input)?;
     if args.compare {
-        let all = look(
-            &mut source,
-            &Algorithm::LIMITED,
-            PairBy::Site,
-            args,
-            context,
-        )?;
+        let (all, _) = look(&Algorithm::LIMITED, PairBy::Site, args, context)?;
         context.report(|out, paint| match args.format.format {
             Format::Text => out.write_all(compare_text(&all, &colours(paint)).as_bytes()),
             Format::Json => out.write_all(compare_json(&all).as_bytes()),
@@ -109,7 +102,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     } else {
         PairBy::Site
     };
-    let all = look(&mut source, &[args.algorithm.into()], by, args, context)?;
+    let (all, source) = look(&[args.algorithm.into()], by, args, context)?;
     let names = source.names();
     context.report(|out, paint| {
         all.iter()
@@ -123,27 +116,47 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     Ok(exit(&all, args.fail_on))
 }
 
+/// What was found, and the trace for its names.
+type Looked = (Vec<Findings>, Box<dyn TraceSource>);
+
 fn look(
-    source: &mut dyn TraceSource,
     algorithms: &[Algorithm],
     by: PairBy,
     args: &Args,
     context: &Context,
-) -> Result<Vec<Findings>, CliError> {
+) -> Result<Looked, CliError> {
+    // What can be read twice is first looked at in the way that suits nearly every trace.
+    let keep = match args.trace == Path::new("-") {
+        true => Keep::All,
+        false => Keep::WhatCanRace,
+    };
+    let found = match look_keeping(keep, algorithms, by, args, context) {
+        Err(DetectError::Misled) => look_keeping(Keep::All, algorithms, by, args, context),
+        found => found,
+    };
+    found.map_err(|error| match error {
+        DetectError::Trace(error) => super::trace::cannot_read(error),
+        error => CliError::bad_input(format_args!("{}: {error}", shown(&args.trace))),
+    })
+}
+
+fn look_keeping(
+    keep: Keep,
+    algorithms: &[Algorithm],
+    by: PairBy,
+    args: &Args,
+    context: &Context,
+) -> Result<Looked, DetectError> {
+    let mut source = verdict_events::open(&args.trace, None)?;
     let mut progress = Progress::new(context);
     let detectors = algorithms
         .iter()
-        .map(|algorithm| algorithm.detector(by))
+        .map(|algorithm| algorithm.detector_keeping(keep, by))
         .collect();
-    let found = detect(source, detectors, &mut |events| {
+    let found = detect_reading_ahead(&mut *source, detectors, &mut |events| {
         progress.done("events", events)
-    });
-    found.map_err(|error| match error {
-        verdict_detect::DetectError::Trace(error) => CliError::bad_input(error),
-        error @ verdict_detect::DetectError::TooLong => {
-            CliError::bad_input(format_args!("{}: {error}", shown(&args.trace)))
-        }
-    })
+    })?;
+    Ok((found, source))
 }
 
 fn shown(path: &Path) -> String {

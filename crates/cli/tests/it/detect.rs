@@ -199,10 +199,11 @@ fn bad_input_is_one_sentence() {
     check(
         &["missing.std"],
         &expect![[r#"
-        --- stderr
-        error: missing.std: cannot be read: No such file or directory (os error 2)
-        --- exit 2
-    "#]],
+            --- stderr
+            error: missing.std: cannot be read: No such file or directory (os error 2)
+            help: give the path of a trace, or `-` for standard input; `verdict trace generate FILE` makes one up
+            --- exit 2
+        "#]],
     );
     check(
         &["trace.std", "--algorithm", "magic"],

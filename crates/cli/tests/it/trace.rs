@@ -231,10 +231,11 @@ fn bad_lines_are_told() {
         folder.path(),
         &["trace", "info", "nowhere.std"],
         &expect![[r#"
-        --- stderr
-        error: nowhere.std: cannot be read: No such file or directory (os error 2)
-        --- exit 2
-    "#]],
+            --- stderr
+            error: nowhere.std: cannot be read: No such file or directory (os error 2)
+            help: give the path of a trace, or `-` for standard input; `verdict trace generate FILE` makes one up
+            --- exit 2
+        "#]],
     );
 }
 

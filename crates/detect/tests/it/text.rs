@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use verdict_detect::{Algorithm, DetectError, Findings, PairBy, detect};
+use verdict_detect::{Algorithm, DetectError, Findings, Keep, PairBy, detect};
 use verdict_events::{
     Access, Addr, Event, EventKind, LockMode, MemoryOrder, Names, SiteId, SyncId, ThreadId,
     TraceError, TraceSource,
@@ -178,13 +178,26 @@ impl TraceSource for InMemory<'_> {
 }
 
 pub fn findings(events: &[Event], algorithm: Algorithm, by: PairBy) -> Findings {
+    findings_keeping(Keep::All, events, algorithm, by).expect("all is kept")
+}
+
+/// None if the detector was misled.
+pub fn findings_keeping(
+    keep: Keep,
+    events: &[Event],
+    algorithm: Algorithm,
+    by: PairBy,
+) -> Option<Findings> {
     let mut source = InMemory {
         rest: events,
         names: Trace::default(),
     };
-    let result: Result<_, DetectError> =
-        detect(&mut source, vec![algorithm.detector(by)], &mut |_| {});
-    result.expect("a trace in memory can be read").remove(0)
+    let detector = algorithm.detector_keeping(keep, by);
+    match detect(&mut source, vec![detector], &mut |_| {}) {
+        Ok(mut found) => Some(found.remove(0)),
+        Err(DetectError::Misled) => None,
+        Err(problem) => panic!("a trace in memory can be read: {problem}"),
+    }
 }
 
 /// What a detector says, as a few lines: races, then answers, then the size of the history.

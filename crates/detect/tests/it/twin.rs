@@ -1,13 +1,14 @@
 //! Every detector against the naive twin, on thousands of random traces.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use verdict_detect::{Algorithm, Answer, Findings, PairBy};
+use verdict_detect::{Algorithm, Answer, Findings, Keep, PairBy};
 use verdict_events::{Addr, Event};
 
 use crate::naive::{Naive, NaiveRace, Twin};
 use crate::random::{Random, Shape, trace};
-use crate::text::{findings, show};
+use crate::text::{findings, findings_keeping, show};
 
 /// Runs `check` on `count` random traces. A trace that fails is made as small as it fails, and shown.
 fn for_random_traces(
@@ -86,6 +87,17 @@ fn check_complete(events: &[Event], algorithm: Algorithm, twin: Twin) -> Result<
         )?;
     }
     Ok(())
+}
+
+/// What cannot race any more is not missed; a thread that comes unannounced is noticed. Answers with whether one was.
+fn check_forgetful(events: &[Event], algorithm: Algorithm, twin: Twin) -> Result<bool, String> {
+    let naive = Naive::new(events, twin);
+    let Some(found) = findings_keeping(Keep::WhatCanRace, events, algorithm, PairBy::Site) else {
+        return Ok(true);
+    };
+    equal("races", races_of(&found), naive.races(PairBy::Site))?;
+    equal("racy locations", racy(&found), naive.racy_locations())?;
+    Ok(false)
 }
 
 fn check_exact_answers(events: &[Event]) -> Result<(), String> {
@@ -178,6 +190,38 @@ fn hb_equals_the_twin() {
 fn hybrid_equals_the_twin() {
     for_random_traces(3000, Shape::random, |events| {
         check_complete(events, Algorithm::Hybrid, Twin::Hybrid)
+    });
+}
+
+#[test]
+fn forgetting_what_cannot_race_misses_nothing() {
+    for (algorithm, twin) in [(Algorithm::Hb, Twin::Hb), (Algorithm::Hybrid, Twin::Hybrid)] {
+        let misled = Cell::new(0);
+        for_random_traces(3000, Shape::random, |events| {
+            let is_misled = check_forgetful(events, algorithm, twin)?;
+            misled.set(misled.get() + u32::from(is_misled));
+            Ok(())
+        });
+        // Some must be, or nothing is tested; most fork their threads or have them all from the start.
+        let misled = misled.get();
+        assert!((10..1000).contains(&misled), "{algorithm}: {misled}");
+    }
+}
+
+/// As above, on traces long enough for logs to be merged and swept, whose threads all are forked.
+#[test]
+fn forgetting_in_long_traces_misses_nothing() {
+    let long = |random: &mut Random| Shape {
+        events: 500,
+        variables: 2,
+        locks: 2,
+        forks: true,
+        lawless: false,
+        ..Shape::random(random)
+    };
+    for_random_traces(60, long, |events| {
+        let is_misled = check_forgetful(events, Algorithm::Hb, Twin::Hb)?;
+        equal("misled", is_misled, false)
     });
 }
 

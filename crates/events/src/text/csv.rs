@@ -22,37 +22,19 @@
 //! numbered otherwise renumbers them; everything else is kept exactly.
 
 use std::borrow::Cow;
-use std::io::{Read, Write};
+use std::io::Write;
 
 use super::exported::{ExportedNames, inexpressible, no_control};
 use super::{LineError, LineFormat, TextNames, TextReader, location_access, utf8};
 use crate::{
-    Access, Addr, Event, EventKind, LockMode, MemoryOrder, Names, SyncId, TraceError, TraceSource,
-    TraceWriter, WriteError,
+    Access, Addr, Event, EventKind, LockMode, MemoryOrder, Names, SyncId, TraceWriter, WriteError,
 };
 
 pub(crate) const HEADER: &str = "thread,event,object,name,size,value,order,site";
 const COLUMNS: usize = 8;
 
 /// Reads CSV.
-pub struct CsvReader(TextReader<Csv>);
-
-impl CsvReader {
-    /// Reads from `bytes`, which errors call `file`.
-    pub fn new(file: String, bytes: Box<dyn Read>) -> Self {
-        Self(TextReader::new(file, bytes, Csv::default()))
-    }
-}
-
-impl TraceSource for CsvReader {
-    fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
-        self.0.next_batch(batch)
-    }
-
-    fn names(&self) -> &dyn Names {
-        self.0.names()
-    }
-}
+pub type CsvReader = TextReader<Csv>;
 
 /// How a trace tells its objects apart.
 #[derive(Clone, Copy, PartialEq)]
@@ -61,8 +43,9 @@ enum Identity {
     Names,
 }
 
+/// How a line of CSV reads: the first, then the others.
 #[derive(Default)]
-struct Csv {
+pub struct Csv {
     header_read: bool,
     locations: Option<Identity>,
     syncs: Option<Identity>,

@@ -35,7 +35,7 @@ impl LinesError {
 }
 
 pub(crate) struct Lines {
-    bytes: Box<dyn Read>,
+    bytes: Box<dyn Read + Send>,
     buffer: Vec<u8>,
     /// The unread bytes are `buffer[at..filled]`.
     at: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn new(bytes: Box<dyn Read>) -> Self {
+    pub(crate) fn new(bytes: Box<dyn Read + Send>) -> Self {
         Self {
             bytes,
             buffer: vec![0; BUFFER_BYTES],

@@ -15,14 +15,16 @@ mod swar;
 use ::std::io::Read;
 
 use crate::intern::Interner;
-use crate::{Access, Addr, Event, NameTable, Names, SiteId, SyncId, ThreadId, TraceError};
+use crate::{
+    Access, Addr, Event, NameTable, Names, SiteId, SyncId, ThreadId, TraceError, TraceSource,
+};
 use lines::Lines;
 
 /// Events in one batch: enough to make the call cheap, few enough to stay in the second-level cache.
 const BATCH_EVENTS: usize = 2048;
 
 /// What one line of a format means.
-pub(crate) trait LineFormat {
+pub trait LineFormat: Default + Send {
     /// Understands one line (not empty, without its end), which adds at most one event.
     fn parse(
         &mut self,
@@ -46,7 +48,7 @@ pub(crate) trait LineFormat {
 
 /// What is wrong with a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct LineError {
+pub struct LineError {
     pub(crate) expected: String,
     pub(crate) found: String,
 }
@@ -60,8 +62,8 @@ impl LineError {
     }
 }
 
-/// A text trace of any line format.
-pub(crate) struct TextReader<F> {
+/// Reads a text trace of one line format.
+pub struct TextReader<F> {
     file: String,
     lines: Lines,
     format: F,
@@ -71,43 +73,21 @@ pub(crate) struct TextReader<F> {
 }
 
 impl<F: LineFormat> TextReader<F> {
-    pub(crate) fn new(file: String, bytes: Box<dyn Read>, format: F) -> Self {
+    /// Reads from `bytes`, which errors call `file`.
+    pub fn new(file: String, bytes: Box<dyn Read + Send>) -> Self {
         Self {
             file,
             lines: Lines::new(bytes),
-            format,
+            format: F::default(),
             names: TextNames::new(),
             problem: None,
         }
     }
 
-    pub(crate) fn names(&self) -> &TextNames {
-        &self.names
-    }
-
-    pub(crate) fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
-        batch.clear();
-        if let Some(problem) = self.problem.take() {
-            return Err(problem);
-        }
-        batch.reserve(BATCH_EVENTS);
-        while batch.len() < BATCH_EVENTS {
-            self.parse_usual_lines(batch);
-            if batch.len() >= BATCH_EVENTS {
-                break;
-            }
-            match self.parse_next_line(batch) {
-                Ok(true) => {}
-                Ok(false) => break,
-                // What comes before a bad line is delivered before it is told.
-                Err(problem) if !batch.is_empty() => {
-                    self.problem = Some(problem);
-                    break;
-                }
-                Err(problem) => return Err(problem),
-            }
-        }
-        Ok(())
+    /// Whether a line is one of the format.
+    pub(crate) fn recognises(line: &[u8]) -> bool {
+        let (names, batch) = (&mut TextNames::new(), &mut Vec::new());
+        F::default().parse(line, names, batch).is_ok()
     }
 
     /// Takes lines off the buffer for as long as they are of the usual shape.
@@ -155,8 +135,39 @@ impl<F: LineFormat> TextReader<F> {
     }
 }
 
+impl<F: LineFormat> TraceSource for TextReader<F> {
+    fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
+        batch.clear();
+        if let Some(problem) = self.problem.take() {
+            return Err(problem);
+        }
+        batch.reserve(BATCH_EVENTS);
+        while batch.len() < BATCH_EVENTS {
+            self.parse_usual_lines(batch);
+            if batch.len() >= BATCH_EVENTS {
+                break;
+            }
+            match self.parse_next_line(batch) {
+                Ok(true) => {}
+                Ok(false) => break,
+                // What comes before a bad line is delivered before it is told.
+                Err(problem) if !batch.is_empty() => {
+                    self.problem = Some(problem);
+                    break;
+                }
+                Err(problem) => return Err(problem),
+            }
+        }
+        Ok(())
+    }
+
+    fn names(&self) -> &dyn Names {
+        &self.names
+    }
+}
+
 /// The names in a text trace.
-pub(crate) struct TextNames {
+pub struct TextNames {
     pub(crate) threads: Interner,
     pub(crate) sites: Interner,
     pub(crate) locations: Interner,

@@ -17,45 +17,21 @@
 //! and needs them after reads and writes. Lines in brackets (`[main: ...]`) are RoadRunner's own messages and no part of
 //! the trace. Everything else is an error, also what the program itself printed: separate it first.
 
-use std::io::{Read, Write};
+use std::io::Write;
 
 use super::exported::{ExportedNames, inexpressible, no_control};
 use super::std::plain_location;
 use super::{LineError, LineFormat, TextNames, TextReader};
-use crate::{
-    Event, EventKind, LockMode, MemoryOrder, Names, TraceError, TraceSource, TraceWriter,
-    WriteError,
-};
+use crate::{Event, EventKind, LockMode, MemoryOrder, Names, TraceWriter, WriteError};
 
 const EVENTS: &str = "Rd, Wr, ARd, AWr, VRd, VWr, Acquire, Release, Start, Join, Enter or Exit with `(thread,operand)`";
 
 /// Reads RoadRunner text.
-pub struct RoadRunnerReader(TextReader<RoadRunner>);
+pub type RoadRunnerReader = TextReader<RoadRunner>;
 
-impl RoadRunnerReader {
-    /// Reads from `bytes`, which errors call `file`.
-    pub fn new(file: String, bytes: Box<dyn Read>) -> Self {
-        Self(TextReader::new(file, bytes, RoadRunner))
-    }
-
-    /// Whether a line is one of RoadRunner.
-    pub(crate) fn recognises(line: &[u8]) -> bool {
-        let (names, batch) = (&mut TextNames::new(), &mut Vec::new());
-        RoadRunner.parse(line, names, batch).is_ok()
-    }
-}
-
-impl TraceSource for RoadRunnerReader {
-    fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
-        self.0.next_batch(batch)
-    }
-
-    fn names(&self) -> &dyn Names {
-        self.0.names()
-    }
-}
-
-struct RoadRunner;
+/// How a line of RoadRunner reads.
+#[derive(Default)]
+pub struct RoadRunner;
 
 impl LineFormat for RoadRunner {
     fn parse(

@@ -18,42 +18,17 @@
 //! depth other than 0) have no counterpart here and are refused. The binary traces of RV-Predict for Java have no public
 //! description and are not read.
 
-use std::io::Read;
-
 use super::{LineError, LineFormat, TextNames, TextReader};
-use crate::{
-    Access, Addr, Event, EventKind, LockMode, MemoryOrder, Names, SyncId, TraceError, TraceSource,
-};
+use crate::{Access, Addr, Event, EventKind, LockMode, MemoryOrder, SyncId};
 
 const OPERATIONS: &str = "an operation of rvpdump other than of signals";
 
 /// Reads the text of `rvpdump`.
-pub struct RvPredictReader(TextReader<RvPredict>);
+pub type RvPredictReader = TextReader<RvPredict>;
 
-impl RvPredictReader {
-    /// Reads from `bytes`, which errors call `file`.
-    pub fn new(file: String, bytes: Box<dyn Read>) -> Self {
-        Self(TextReader::new(file, bytes, RvPredict))
-    }
-
-    /// Whether a line is one of `rvpdump`.
-    pub(crate) fn recognises(line: &[u8]) -> bool {
-        let (names, batch) = (&mut TextNames::new(), &mut Vec::new());
-        RvPredict.parse(line, names, batch).is_ok()
-    }
-}
-
-impl TraceSource for RvPredictReader {
-    fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
-        self.0.next_batch(batch)
-    }
-
-    fn names(&self) -> &dyn Names {
-        self.0.names()
-    }
-}
-
-struct RvPredict;
+/// How a line of `rvpdump` reads.
+#[derive(Default)]
+pub struct RvPredict;
 
 impl LineFormat for RvPredict {
     fn parse(

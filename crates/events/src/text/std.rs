@@ -8,46 +8,24 @@
 //! Departs from RAPID: the location may be missing together with its `|`, which means the same as an empty one;
 //! a line that is not an event is an error instead of being passed over.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::rc::Rc;
 
 use super::exported::{ExportedNames, inexpressible, no_control};
 use super::{LineError, LineFormat, TextNames, TextReader, lines, location_access, swar};
 use crate::{
-    Access, Event, EventKind, LockMode, Names, SiteId, SyncId, ThreadId, TraceError, TraceSource,
-    TraceWriter, WriteError,
+    Access, Event, EventKind, LockMode, Names, SiteId, SyncId, ThreadId, TraceWriter, WriteError,
 };
 
 const OPERATIONS: &str =
     "an operation r(..), w(..), acq(..), rel(..), fork(..), join(..), begin or end";
 
 /// Reads STD text.
-pub struct StdReader(TextReader<Std>);
+pub type StdReader = TextReader<Std>;
 
-impl StdReader {
-    /// Reads from `bytes`, which errors call `file`.
-    pub fn new(file: String, bytes: Box<dyn Read>) -> Self {
-        Self(TextReader::new(file, bytes, Std))
-    }
-
-    /// Whether a line is one of STD.
-    pub(crate) fn recognises(line: &[u8]) -> bool {
-        let (names, batch) = (&mut TextNames::new(), &mut Vec::new());
-        Std.parse(line, names, batch).is_ok()
-    }
-}
-
-impl TraceSource for StdReader {
-    fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
-        self.0.next_batch(batch)
-    }
-
-    fn names(&self) -> &dyn Names {
-        self.0.names()
-    }
-}
-
-struct Std;
+/// How a line of STD reads.
+#[derive(Default)]
+pub struct Std;
 
 impl LineFormat for Std {
     fn parse(
@@ -247,7 +225,7 @@ fn check_site(name: &str) -> Result<(), &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Addr;
+    use crate::{Addr, TraceError, TraceSource};
     use std::io::Cursor;
 
     fn read(text: &[u8]) -> Result<(Vec<Event>, StdReader), TraceError> {

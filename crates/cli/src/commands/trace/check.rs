@@ -2,8 +2,8 @@
 
 use verdict_events::{TraceError, TraceSource, open};
 
-use super::InputArgs;
 use super::progress::Progress;
+use super::{InputArgs, cannot_read};
 use crate::{CliError, Context, Exit};
 
 const EXAMPLES: &str = "\
@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
-    let mut source = open(&args.input.trace, args.input.from).map_err(CliError::bad_input)?;
+    let mut source = open(&args.input.trace, args.input.from).map_err(cannot_read)?;
     let events = read_all(&mut source, context).map_err(CliError::bad_input)?;
     context.report(|out, paint| writeln!(out, "{} {events} events", paint.green("sound:")))?;
     Ok(Exit::Clean)

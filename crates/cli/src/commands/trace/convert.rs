@@ -2,8 +2,8 @@
 
 use verdict_events::open;
 
-use super::InputArgs;
 use super::destination::OutputArgs;
+use super::{InputArgs, cannot_read};
 use crate::{CliError, Context, Exit};
 
 const EXAMPLES: &str = "\
@@ -24,7 +24,7 @@ pub struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
-    let mut source = open(&args.input.trace, args.input.from).map_err(CliError::bad_input)?;
+    let mut source = open(&args.input.trace, args.input.from).map_err(cannot_read)?;
     args.output.write(&mut source, context)?;
     Ok(Exit::Clean)
 }

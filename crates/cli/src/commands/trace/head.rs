@@ -2,7 +2,7 @@
 
 use verdict_events::{TraceError, open};
 
-use super::InputArgs;
+use super::{InputArgs, cannot_read};
 use crate::{CliError, Context, Exit};
 
 const EXAMPLES: &str = "\
@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
-    let mut source = open(&args.input.trace, args.input.from).map_err(CliError::bad_input)?;
+    let mut source = open(&args.input.trace, args.input.from).map_err(cannot_read)?;
     let mut problem: Option<TraceError> = None;
     context.report(|out, paint| {
         let mut batch = Vec::new();

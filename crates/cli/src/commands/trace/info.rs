@@ -11,8 +11,8 @@ use verdict_events::{
     Event, EventKind, Format as TraceFormat, TraceError, TraceSource, open, recognise,
 };
 
-use super::InputArgs;
 use super::progress::Progress;
+use super::{InputArgs, cannot_read};
 use crate::{CliError, Context, Exit, Format, FormatArgs, Paint};
 
 const EXAMPLES: &str = "\
@@ -54,7 +54,7 @@ struct FileFacts {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     let path = &args.input.trace;
-    let mut source = open(path, args.input.from).map_err(CliError::bad_input)?;
+    let mut source = open(path, args.input.from).map_err(cannot_read)?;
     let mut counts = Counts::default();
     let complete = match count(&mut source, &mut counts, context) {
         Ok(()) => true,

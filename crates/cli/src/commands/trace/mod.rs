@@ -8,11 +8,12 @@ mod head;
 mod info;
 mod progress;
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use verdict_events::Format;
+use verdict_events::{Format, TraceError};
 
 use crate::{CliError, Context, Exit};
 
@@ -62,6 +63,20 @@ struct InputArgs {
 fn format_parser() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name))
         .map(|name| name.parse().expect("only possible values arrive here"))
+}
+
+/// A trace could not be read: why, and what to do about it.
+pub(crate) fn cannot_read(error: TraceError) -> CliError {
+    let problem = CliError::bad_input(&error);
+    match error {
+        TraceError::Io { source, .. } if source.kind() == ErrorKind::NotFound => problem.with_help(
+            "give the path of a trace, or `-` for standard input; `verdict trace generate FILE` makes one up",
+        ),
+        TraceError::Format { .. } => {
+            problem.with_help("`verdict trace --help` lists the formats of traces")
+        }
+        _ => problem,
+    }
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
