@@ -19,6 +19,8 @@ pub enum Entry {
     Switch {
         /// Numbered from 0 in the order of creation.
         thread: u32,
+        /// The one before was stopped in the middle; otherwise it waited, ended or offered the processor.
+        preempted: bool,
     },
     /// A system call that was answered from outside.
     Call {
@@ -39,6 +41,12 @@ pub enum Entry {
         number: u32,
         /// As in [`Entry::Call`].
         args_digest: u32,
+        /// What for.
+        wait: WaitKind,
+        /// When it gives up, on the guest's monotonic clock.
+        deadline: Option<u64>,
+        /// Bytes that it had already transferred.
+        progress: u64,
     },
     /// A waiting thread could go on because of the outside.
     Wake {
@@ -116,6 +124,18 @@ pub enum Entry {
     },
 }
 
+/// What a system call waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WaitKind {
+    /// A descriptor becoming ready.
+    #[default]
+    Descriptors,
+    /// A child process changing state.
+    Child,
+    /// A while, before it tries again.
+    Retry,
+}
+
 /// A file of this recording, numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct FileId(pub u32);
@@ -163,9 +183,9 @@ impl Entry {
 }
 
 codec_enum!(Entry, "an entry" {
-    1 => Switch { thread },
+    1 => Switch { thread, preempted },
     2 => Call { number, args_digest, result, writes, output },
-    3 => Block { number, args_digest },
+    3 => Block { number, args_digest, wait, deadline, progress },
     4 => Wake { thread },
     5 => Signal { number, code, pid, uid, value, thread },
     6 => Clock { monotonic_ns },
@@ -177,6 +197,7 @@ codec_enum!(Entry, "an entry" {
     12 => Exec { header },
     13 => End { end },
 });
+codec_enum!(WaitKind, "a wait" { 0 => Descriptors {}, 1 => Child {}, 2 => Retry {} });
 codec_struct!(Output {
     stream,
     len,

@@ -91,7 +91,7 @@ impl Info {
 
     fn count(&mut self, entry: Entry) {
         match entry {
-            Entry::Switch { thread } | Entry::Wake { thread } => {
+            Entry::Switch { thread, .. } | Entry::Wake { thread } => {
                 self.threads = self.threads.max(thread.saturating_add(1));
             }
             Entry::Call { number, .. } => *self.calls.entry(number).or_default() += 1,

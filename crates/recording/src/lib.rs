@@ -36,7 +36,7 @@ mod writer;
 
 pub use digest::{OutputDigest, digest, digest_words};
 pub use end::{End, EndOutcome, OutputSum};
-pub use entry::{Entry, FileId, MemoryWrite, Output, Stamped};
+pub use entry::{Entry, FileId, MemoryWrite, Output, Stamped, WaitKind};
 pub use error::{ReadError, WriteError};
 pub use frame::Position;
 pub use header::{Clock, CpuIdentity, CpuidWord, Header, SchedulePolicy};

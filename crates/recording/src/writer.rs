@@ -188,7 +188,7 @@ impl<W: Write> Writer<W> {
             self.raw.truncate(before);
             return Err(WriteError::EntryTooLarge { len });
         }
-        if let Entry::Switch { thread } = entry {
+        if let Entry::Switch { thread, .. } = entry {
             self.threads = self.threads.max(u64::from(*thread) + 1);
         }
         Ok(())

@@ -94,6 +94,7 @@ fn record(args: &Args, context: &Context) -> Result<Exit, CliError> {
             fd: -1,
             attach_files: args.attach_files,
             max_size: args.max_size,
+            resume: None,
         },
         stats: args.stats,
         ..args.schedule.config(&args.program)

@@ -63,6 +63,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         mode: Mode::Replay {
             fd: -1,
             until: args.until,
+            replaced: 0,
         },
         ..config(&info.header)
     };

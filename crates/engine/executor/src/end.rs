@@ -103,7 +103,12 @@ impl Executor {
         }))
     }
 
-    fn finish(&mut self, outcome: Outcome) -> ! {
+    pub(crate) fn finish(&mut self, outcome: Outcome) -> ! {
+        let outcome = self.close_journal(outcome);
+        self.report_and_exit(outcome)
+    }
+
+    pub(crate) fn report_and_exit(&mut self, outcome: Outcome) -> ! {
         let stats = self.stats();
         let told = self.report.write(&Report { outcome, stats });
         exit_now(if told.is_ok() { REPORTED } else { FAILED })
@@ -123,7 +128,7 @@ impl Executor {
     }
 
     /// Where the current thread is, with enough of its stack to tell how it came there.
-    fn call_stack(&mut self) -> CallStack {
+    pub(crate) fn call_stack(&mut self) -> CallStack {
         const STACK_MAX: u64 = 64 << 10;
         let thread = self.kernel.thread();
         let registers = Registers {

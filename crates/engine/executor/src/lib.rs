@@ -9,6 +9,8 @@ mod cpuid;
 mod emulate;
 mod end;
 mod fault;
+mod journal;
+mod recording;
 mod run;
 mod setup;
 mod watch;

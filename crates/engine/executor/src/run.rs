@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::time::Instant;
 use verdict_cache::GuestCode;
 use verdict_cpu::{Context, ExitReason, Gpr, read_gs_base, write_gs_base};
-use verdict_kernel::{ExecRequest, ForkRequest, ForkSide, Idle, Outcome, Role, bit};
+use verdict_kernel::{ExecRequest, ForkRequest, ForkSide, Idle, Journal, Outcome, Role, bit};
 use verdict_protocol::{ExecutorConfig, Inherited};
 use verdict_schedule::{Decision, DecisionPoint, Reason};
 use verdict_translate::TranslateError;
@@ -103,13 +103,23 @@ impl Executor {
             Outcome::Exited(status) => self.exited(status),
             Outcome::Killed(info) => self.killed(&info),
             Outcome::Refused(message) => self.refused(message),
+            Outcome::Stopped if self.kernel.journal.is_replay() => {}
             Outcome::Stopped => {
                 // SAFETY: stops this process until SIGCONT, as the guest would be.
                 unsafe { libc::raise(libc::SIGSTOP) };
             }
             Outcome::Exec(request) => self.exec(&request),
             Outcome::Fork(request) => self.fork(&request),
-            Outcome::Vfork { pid, stack } => self.vfork(pid, stack),
+            Outcome::Vfork { pid, stack } => match self.kernel.journal {
+                Journal::Live => self.vfork(pid, stack),
+                // What a vfork child does to its parent's memory could not be repeated: it gets a copy.
+                _ => self.fork(&ForkRequest {
+                    pid,
+                    stack,
+                    child_tid: 0,
+                }),
+            },
+            Outcome::ReplayOver => self.replay_over(),
         }
     }
 
@@ -117,7 +127,12 @@ impl Executor {
     fn slice_over(&mut self) -> Outcome {
         self.kernel.take_host_signals();
         self.kernel.fire_timers();
-        if self.turn == 0 && !self.alone {
+        self.keep_recording();
+        if self.kernel.journal.is_replay() {
+            if self.is_preempted() {
+                self.reschedule(Reason::QuantumEnd);
+            }
+        } else if self.turn == 0 && !self.alone {
             self.reschedule(Reason::QuantumEnd);
         }
         Outcome::Continue
@@ -140,9 +155,13 @@ impl Executor {
             let before = Instant::now();
             self.heartbeat.set_blocked(true);
             let idle = self.kernel.idle();
-            if idle == Idle::Deadlock {
-                self.tell_deadlock();
-                self.kernel.wait_for_signal();
+            match idle {
+                Idle::Progress => {}
+                Idle::Deadlock => {
+                    self.tell_deadlock();
+                    self.kernel.wait_for_signal();
+                }
+                Idle::ReplayOver => self.replay_over(),
             }
             self.heartbeat.set_blocked(false);
             self.times.wait_ns += before.elapsed().as_nanos() as u64;
@@ -178,6 +197,9 @@ impl Executor {
     }
 
     pub(crate) fn decide(&mut self, reason: Reason) {
+        if self.kernel.journal.is_replay() {
+            return self.follow_schedule();
+        }
         let runnable = self.kernel.runnable();
         let current = self.kernel.threads[self.kernel.current].id;
         let point = DecisionPoint {
@@ -193,15 +215,22 @@ impl Executor {
             } => {
                 self.turn = instructions_max;
                 if thread != current {
-                    self.switches += 1;
-                    let event = u64::from(thread.0) << 48 ^ self.kernel.retired;
-                    self.switches_hash = (self.switches_hash ^ event)
-                        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                        .rotate_left(31);
+                    self.note_switch(thread.0, reason);
                 }
-                self.kernel.current = thread.0 as usize;
+                self.switch_to(thread.0 as usize);
             }
         }
+    }
+
+    pub(crate) fn switch_to(&mut self, thread: usize) {
+        if thread != self.kernel.current {
+            self.switches += 1;
+            let event = (thread as u64) << 48 ^ self.kernel.retired;
+            self.switches_hash = (self.switches_hash ^ event)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(31);
+        }
+        self.kernel.current = thread;
     }
 
     // ---- running ----
@@ -212,6 +241,9 @@ impl Executor {
             self.cache.invalidate(range.start, range.end);
         }
         let (budget, end) = self.slice_budget();
+        if budget == 0 {
+            return Slice::Done;
+        }
         self.load_thread();
         self.context().budget = budget as i64;
         let before = self.config.stats.then(Instant::now);
@@ -234,7 +266,8 @@ impl Executor {
     /// late a signal from outside may be) end a slice at a block's boundary, since where does not matter.
     fn slice_budget(&mut self) -> (u64, SliceEnd) {
         self.alone = self.kernel.is_alone();
-        let mut exact = if self.alone {
+        let replay = self.kernel.journal.is_replay();
+        let mut exact = if self.alone || replay {
             u64::MAX
         } else {
             self.turn.max(1)
@@ -246,6 +279,9 @@ impl Executor {
             .log
             .as_ref()
             .map_or(SLICE_MAX, |log| SLICE_MAX.min(log.slice_max()));
+        if let Some(stop) = self.recorded_stop(loose) {
+            exact = exact.min(stop);
+        }
         if exact <= loose {
             (exact, SliceEnd::Exact)
         } else {
@@ -437,14 +473,26 @@ impl Executor {
 
     /// Forks; the child goes on with a code cache of its own.
     fn fork(&mut self, request: &ForkRequest) {
+        if self.kernel.journal.is_replay() {
+            return self.replay_fork();
+        }
+        let call = self.kernel.thread().call.clone();
         let copy = match self.cache.copy_for_child() {
             Ok(copy) => copy,
             Err(_) => return self.kernel.thread().complete(-i64::from(libc::ENOMEM)),
         };
-        if self.kernel.fork(request) == ForkSide::Child
-            && let Err(error) = self.cache.adopt(&copy)
-        {
-            self.refused(error.to_string());
+        match self.kernel.fork(request) {
+            ForkSide::Child => {
+                if let Err(error) = self.cache.adopt(&copy) {
+                    self.refused(error.to_string());
+                }
+            }
+            ForkSide::Parent => {
+                let result = self.kernel.thread().registers.get(Gpr::Rax) as i64;
+                if let Some(call) = call {
+                    self.kernel.note_result(&call, result);
+                }
+            }
         }
     }
 
@@ -457,7 +505,11 @@ impl Executor {
             env: &request.env,
         };
         if let Err(error) = verdict_loader::plan(&check, &setup::image_layout()) {
-            self.kernel.thread().complete(-i64::from(error.errno()));
+            let result = -i64::from(error.errno());
+            if let Some(call) = self.kernel.thread().call.clone() {
+                self.kernel.note_result(&call, result);
+            }
+            self.kernel.thread().complete(result);
             return;
         }
         let ignored = self
@@ -472,6 +524,7 @@ impl Executor {
                     set
                 }
             });
+        let mode = self.mode_of_next_program();
         let config = ExecutorConfig {
             program: request.path.clone(),
             argv: request.argv.clone(),
@@ -481,7 +534,10 @@ impl Executor {
                 pid: self.kernel.pid,
                 signal_mask: self.kernel.thread().signal_mask,
                 ignored,
+                retired: self.kernel.retired,
+                skipped_ns: self.kernel.clock.skipped(),
             }),
+            mode,
             ..self.config.clone()
         };
         let error = self.start_again(&config);
@@ -502,11 +558,15 @@ impl Executor {
         unsafe {
             libc::dup2(orders.as_raw_fd(), self.channel.config);
             drop(orders);
+            let recording = config.mode.clone().descriptor_mut().copied();
             for fd in [
                 self.channel.config,
                 self.channel.report,
                 self.channel.status,
-            ] {
+            ]
+            .into_iter()
+            .chain(recording)
+            {
                 setup::set_close_on_exec(fd, false);
             }
             let numbers = [

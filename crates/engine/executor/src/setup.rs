@@ -1,6 +1,6 @@
 //! From a config to a guest that stands before its first instruction.
 
-use crate::{Channel, Executor, access_log::AccessLog, cpuid};
+use crate::{Channel, Executor, access_log::AccessLog, cpuid, recording};
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use verdict_cpu::{Context, Gpr, layout};
 use verdict_kernel::{Action, ClockMode, Kernel, MapRequest, Options, Registers};
 use verdict_loader::{Layout, LoadPlan, Lookup, MappingSource, Request, StackInput};
 use verdict_protocol::{
-    AccessLog as AccessChoice, Clock, ExecutorConfig, Mode, PartTimes, ReportWriter, SchedulePolicy,
+    AccessLog as AccessChoice, Clock, ExecutorConfig, PartTimes, ReportWriter, SchedulePolicy,
 };
 use verdict_reexec::Heartbeat;
 use verdict_schedule::{RandomScheduler, RoundRobin, Scheduler};
@@ -30,9 +30,6 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
     verdict_reexec::settle().map_err(|error| format!("the executor cannot start: {error}"))?;
     let config = verdict_protocol::read_config(&borrow(channel.config))
         .map_err(|error| format!("the executor's orders: {error}"))?;
-    if config.mode != Mode::Live {
-        return Err("this executor neither records nor replays".into());
-    }
     let heartbeat = Heartbeat::map(&borrow(channel.status))
         .map_err(|error| format!("the executor's status page: {error}"))?;
     for fd in [channel.config, channel.report, channel.status] {
@@ -47,6 +44,10 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
     map_context(&vector)?;
     let guest_mask = block_signals();
     let signal_fd = signal_descriptor()?;
+    let replay = recording::open(&config)?;
+    let ids = replay
+        .as_ref()
+        .map_or_else(own_ids, |replay| replay.header.ids);
     let plan = plan(&config)?;
     let options = Options {
         clock: match config.clock {
@@ -68,7 +69,8 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         .map_or(guest_mask, |inherited| inherited.signal_mask);
     inherit(&mut kernel, &config);
     load(&mut kernel, &plan)?;
-    start_stack(&mut kernel, &plan, &config)?;
+    start_stack(&mut kernel, &plan, &config, ids)?;
+    kernel.journal = recording::journal(&config, &plan, ids, replay, kernel.retired)?;
     name_thread(&mut kernel, &plan);
     let instrumentation = match config.accesses {
         AccessChoice::Off => Instrumentation::None,
@@ -255,6 +257,10 @@ fn inherit(kernel: &mut Kernel, config: &ExecutorConfig) {
             };
         }
     }
+    if let Some(inherited) = &config.inherited {
+        kernel.retired = inherited.retired;
+        kernel.clock.resume(inherited.skipped_ns);
+    }
     if let Some(inherited) = &config.inherited
         && inherited.child
     {
@@ -314,10 +320,24 @@ fn absolute(path: PathBuf) -> PathBuf {
     std::fs::canonicalize(&path).unwrap_or(path)
 }
 
+/// User and group, real and effective.
+fn own_ids() -> [u32; 4] {
+    // SAFETY: these cannot fail.
+    unsafe {
+        [
+            libc::getuid(),
+            libc::geteuid(),
+            libc::getgid(),
+            libc::getegid(),
+        ]
+    }
+}
+
 fn start_stack(
     kernel: &mut Kernel,
     plan: &LoadPlan,
     config: &ExecutorConfig,
+    [uid, euid, gid, egid]: [u32; 4],
 ) -> Result<(), Refusal> {
     let failed = |errno| {
         format!(
@@ -338,15 +358,6 @@ fn start_stack(
     let mut random = [0; 16];
     random[..8].copy_from_slice(&kernel.random_u64().to_le_bytes());
     random[8..].copy_from_slice(&kernel.random_u64().to_le_bytes());
-    // SAFETY: these cannot fail.
-    let (uid, euid, gid, egid) = unsafe {
-        (
-            libc::getuid(),
-            libc::geteuid(),
-            libc::getgid(),
-            libc::getegid(),
-        )
-    };
     let image = verdict_loader::build_stack(
         plan,
         &StackInput {

@@ -3,9 +3,13 @@
 use crate::signals::SignalInfo;
 use crate::thread::{State, Wait};
 use crate::{ClockMode, Kernel};
+use verdict_recording::Entry;
 
 /// How long a change that another process makes to a shared futex may go unnoticed.
 const SHARED_POLL_NS: u64 = 1_000_000;
+
+/// A wait that is not worth a flush of the recording.
+const SHORT_WAIT_MS: u32 = 50;
 
 /// What came of waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +18,8 @@ pub enum Idle {
     Progress,
     /// Nothing inside or outside can ever wake a thread, signals apart.
     Deadlock,
+    /// The recording that is followed does not say what happened then.
+    ReplayOver,
 }
 
 impl Kernel {
@@ -57,6 +63,9 @@ impl Kernel {
 
     /// Asks the host, without waiting, which descriptors are ready, and lets their threads try again.
     pub fn poll_descriptors(&mut self) {
+        if self.journal.is_replay() {
+            return self.replay_wakes();
+        }
         let mut polls = self.descriptor_polls();
         if !polls.is_empty() && host_poll(&mut polls, 0) > 0 {
             self.wake_ready(&polls);
@@ -78,8 +87,9 @@ impl Kernel {
     }
 
     fn wake_ready(&mut self, polls: &[libc::pollfd]) {
-        for thread in &mut self.threads {
-            let State::Waiting(Wait::Descriptors { polls: wanted, .. }) = &thread.state else {
+        for index in 0..self.threads.len() {
+            let state = &self.threads[index].state;
+            let State::Waiting(Wait::Descriptors { polls: wanted, .. }) = state else {
                 continue;
             };
             let ready = |(fd, events): &(i32, i16)| {
@@ -89,13 +99,19 @@ impl Kernel {
                 })
             };
             if wanted.iter().any(ready) {
-                thread.state = State::Runnable;
+                self.threads[index].state = State::Runnable;
+                self.note(&Entry::Wake {
+                    thread: index as u32,
+                });
             }
         }
     }
 
     /// Takes the host's asynchronous signals and queues them for the guest.
     pub fn take_host_signals(&mut self) {
+        if self.journal.is_replay() {
+            return self.replay_signals();
+        }
         loop {
             // SAFETY: all-zero is a valid value of this plain struct, and the buffer has its size.
             let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
@@ -109,11 +125,17 @@ impl Kernel {
             let mut signal =
                 SignalInfo::from_process(info.ssi_signo as i32, info.ssi_code, pid, info.ssi_uid);
             signal.bytes[24..28].copy_from_slice(&info.ssi_status.to_le_bytes());
-            if info.ssi_signo as i32 == libc::SIGCHLD {
-                self.wake_child_waiters();
-            }
-            self.send_to_process(signal);
+            self.note_signal(&signal, None);
+            self.signal_from_outside(signal);
         }
+    }
+
+    /// Queues a signal that another process sent.
+    pub(crate) fn signal_from_outside(&mut self, info: SignalInfo) {
+        if info.signal == libc::SIGCHLD {
+            self.wake_child_waiters();
+        }
+        self.send_to_process(info);
     }
 
     fn wake_child_waiters(&mut self) {
@@ -126,6 +148,24 @@ impl Kernel {
 
     /// Nobody can run: makes time pass until somebody might.
     pub fn idle(&mut self) -> Idle {
+        if self.journal.is_replay() {
+            return if self.replay_idle() {
+                Idle::Progress
+            } else {
+                Idle::ReplayOver
+            };
+        }
+        let before = self.now();
+        let idle = self.idle_live();
+        if self.now() != before {
+            self.note(&Entry::Clock {
+                monotonic_ns: self.now(),
+            });
+        }
+        idle
+    }
+
+    fn idle_live(&mut self) -> Idle {
         let waits = self
             .threads
             .iter()
@@ -195,7 +235,17 @@ impl Kernel {
         let timeout_ms = wait_ns.map_or(-1, |ns| {
             i32::try_from(ns.div_ceil(1_000_000)).unwrap_or(i32::MAX)
         });
-        let ready = host_poll(&mut polls, timeout_ms);
+        let mut ready = 0;
+        if let Some(mut recorder) = self.journal.recorder() {
+            // Whoever kills this process while it waits for long shall find everything so far in the recording.
+            ready = host_poll(&mut polls, SHORT_WAIT_MS.min(timeout_ms as u32) as i32);
+            if ready == 0 {
+                recorder.flush();
+            }
+        }
+        if ready == 0 {
+            ready = host_poll(&mut polls, timeout_ms);
+        }
         if ready > 0 {
             self.wake_ready(&polls);
             self.take_host_signals();

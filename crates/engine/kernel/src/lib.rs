@@ -6,6 +6,7 @@
 
 mod futex;
 mod idle;
+mod journal;
 mod memory;
 mod procfs;
 mod signals;
@@ -15,6 +16,7 @@ mod time;
 mod timers;
 
 pub use idle::Idle;
+pub use journal::{Divergence, Journal, Recorder, ReplayEnd, Replayer};
 pub use memory::{MapRequest, Mapping, Memory, Prot, SysResult, is_guest_range};
 pub use signals::{Action, AltStack, DefaultAction, SignalInfo, bit, default_action};
 pub use syscalls::{
@@ -67,6 +69,8 @@ pub(crate) enum Flow {
     Fork(ForkRequest),
     /// A child is to run in this memory while the thread waits.
     Vfork { pid: i32, stack: u64 },
+    /// The recording has no answer: the replay is over.
+    ReplayOver,
 }
 
 impl Flow {
@@ -128,6 +132,8 @@ pub enum Outcome {
         /// Its stack pointer; 0 to keep the parent's.
         stack: u64,
     },
+    /// The recording that is followed has no more, or something else: see [`Replayer`].
+    ReplayOver,
 }
 
 /// A child process to be made.
@@ -209,6 +215,8 @@ pub struct Kernel {
     /// Virtual pid -> real pid of children.
     children: BTreeMap<i32, i32>,
     random: SplitMix,
+    /// What `/dev/urandom` gives: a source of its own, since its answers are recorded and others are not.
+    device_random: SplitMix,
     /// Setup.
     pub options: Options,
     /// Who this process is.
@@ -222,6 +230,8 @@ pub struct Kernel {
     inherited: BTreeSet<(u64, u64)>,
     /// Descriptors of `/dev/urandom` and `/dev/random`.
     random_descriptors: BTreeSet<i32>,
+    /// Whether the outside is recorded or replayed.
+    pub journal: Journal,
 }
 
 impl Kernel {
@@ -244,6 +254,7 @@ impl Kernel {
             next_tid: FIRST_PID + 1,
             children: BTreeMap::new(),
             random: SplitMix::new(options.seed ^ 0x5eed_0f7e_5700),
+            device_random: SplitMix::new(options.seed ^ 0x00de_71ce),
             options,
             role: Role::Main,
             environment: 0..0,
@@ -253,6 +264,7 @@ impl Kernel {
                 .filter_map(syscalls::identity)
                 .collect(),
             random_descriptors: BTreeSet::new(),
+            journal: Journal::Live,
         }
     }
 
@@ -355,6 +367,7 @@ impl Kernel {
             Flow::Exec(request) => Outcome::Exec(request),
             Flow::Fork(request) => Outcome::Fork(request),
             Flow::Vfork { pid, stack } => Outcome::Vfork { pid, stack },
+            Flow::ReplayOver => Outcome::ReplayOver,
         };
         match outcome {
             Outcome::Continue | Outcome::Yielded if self.has_pending_signals() => {

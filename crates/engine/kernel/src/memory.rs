@@ -176,6 +176,15 @@ impl Memory {
         Ok(address as i64)
     }
 
+    /// The guest believes that other processes see changes here.
+    pub(crate) fn mark_shared(&mut self, address: u64, len: u64) {
+        let end = address + page_up(len).unwrap_or(0);
+        for (start, mut mapping) in self.forget(address..end) {
+            mapping.shared = true;
+            self.mappings.insert(start, mapping);
+        }
+    }
+
     fn choose_address(&self, request: &MapRequest, len: u64) -> Result<u64, i32> {
         let wanted = request.address & !(PAGE - 1);
         if request.flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0 {

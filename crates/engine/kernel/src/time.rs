@@ -89,6 +89,16 @@ impl Clock {
         retired
     }
 
+    /// What the clock has skipped so far.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Goes on where the clock of the program before stopped.
+    pub fn resume(&mut self, skipped: u64) {
+        self.skipped = skipped;
+    }
+
     /// Jumps forward so that the monotonic clock shows at least `deadline`.
     pub fn skip_to(&mut self, deadline: u64, retired: u64) {
         if self.mode == ClockMode::Virtual {

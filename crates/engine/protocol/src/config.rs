@@ -1,6 +1,7 @@
 //! What the executor is to run, and how.
 
 use serde::{Deserialize, Serialize};
+use verdict_recording::Position;
 
 /// One run. Two runs with equal configs, of equal files in equal surroundings, are equal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -44,6 +45,10 @@ pub struct Inherited {
     pub signal_mask: u64,
     /// Ignored signals, one bit each.
     pub ignored: u64,
+    /// Instructions that the programs before have retired.
+    pub retired: u64,
+    /// What the guest's clock has skipped so far.
+    pub skipped_ns: u64,
 }
 
 impl ExecutorConfig {
@@ -95,6 +100,8 @@ pub enum Mode {
         attach_files: bool,
         /// The size it may have.
         max_size: Option<u64>,
+        /// Set when a guest replaces its program: where the recording goes on.
+        resume: Option<Position>,
     },
     /// From a recording. The outside world is not asked and not changed.
     Replay {
@@ -102,6 +109,8 @@ pub enum Mode {
         fd: i32,
         /// Where to stop early.
         until: Option<Until>,
+        /// How often the guest has replaced its program so far.
+        replaced: u32,
     },
 }
 

@@ -141,6 +141,7 @@ mod tests {
                     thread: 1,
                     instructions: u64::MAX,
                 }),
+                replaced: 2,
             },
             ..ExecutorConfig::new(
                 b"p\xff".to_vec(),

@@ -68,9 +68,9 @@ fn identity() -> impl Strategy<Value = FileIdentity> {
 
 pub fn entry() -> impl Strategy<Value = Entry> {
     prop_oneof![
-        4 => any::<u32>().prop_map(|thread| Entry::Switch { thread: thread % 100 }),
+        4 => any::<(u32, bool)>().prop_map(|(thread, preempted)| Entry::Switch { thread: thread % 100, preempted }),
         4 => call(),
-        1 => any::<(u32, u32)>().prop_map(|(number, args_digest)| Entry::Block { number, args_digest }),
+        1 => any::<(u32, u32, Option<u64>, u64)>().prop_map(|(number, args_digest, deadline, progress)| Entry::Block { number, args_digest, wait: [WaitKind::Descriptors, WaitKind::Child, WaitKind::Retry][(number % 3) as usize], deadline, progress }),
         1 => any::<u32>().prop_map(|thread| Entry::Wake { thread }),
         1 => any::<(i32, i32, i32, u32, u64, Option<u32>)>().prop_map(
             |(number, code, pid, uid, value, thread)| Entry::Signal { number, code, pid, uid, value, thread }
@@ -152,10 +152,16 @@ pub fn sample() -> (Vec<u8>, Vec<Stamped>) {
             offset: 0,
             bytes: b"contents".to_vec(),
         },
-        Entry::Switch { thread: 1 },
+        Entry::Switch {
+            thread: 1,
+            preempted: true,
+        },
         Entry::Block {
             number: 0,
             args_digest: 7,
+            wait: WaitKind::Descriptors,
+            deadline: Some(5),
+            progress: 1,
         },
         Entry::Wake { thread: 1 },
         Entry::Call {
@@ -185,7 +191,10 @@ pub fn sample() -> (Vec<u8>, Vec<Stamped>) {
         Entry::Exec {
             header: Box::new(header.clone()),
         },
-        Entry::Switch { thread: 0 },
+        Entry::Switch {
+            thread: 0,
+            preempted: false,
+        },
     ];
     let mut writer = Writer::new(Vec::new(), &header, WriterOptions::default()).unwrap();
     let mut journal = Vec::new();

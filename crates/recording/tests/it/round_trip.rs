@@ -48,7 +48,10 @@ proptest! {
 #[test]
 fn another_writer_and_another_reader_go_on() {
     let header = Header::default();
-    let switch = |thread| Entry::Switch { thread };
+    let switch = |thread| Entry::Switch {
+        thread,
+        preempted: false,
+    };
     let mut first = Writer::new(Vec::new(), &header, WriterOptions::default()).unwrap();
     assert_eq!(first.append(5, &switch(1)).unwrap(), Room::Left);
     let exec = Entry::Exec {

@@ -7,9 +7,12 @@ use crate::procfs::Special;
 use crate::thread::{Call, Wait};
 use crate::{ENGINE_FD_END, ENGINE_FD_START, Flow, Kernel};
 use std::ffi::CString;
+use verdict_schedule::SplitMix;
 
 /// How long a thread sleeps before it tries a lock of the host again.
 const RETRY_NS: u64 = 1_000_000;
+/// Random bytes given out at once.
+const RANDOM_MAX: u64 = 1 << 20;
 
 /// True for descriptors that are not the guest's.
 pub(super) fn is_engine_fd(fd: i32) -> bool {
@@ -151,19 +154,10 @@ impl Kernel {
     }
 
     pub(super) fn sys_getrandom(&mut self, a: [u64; 6]) -> SysResult {
-        let len = a[1].min(1 << 20);
-        let bytes = self.random_bytes(len as usize);
+        let len = a[1].min(RANDOM_MAX);
+        let bytes = random_bytes(&mut self.random, len);
         self.memory.write(a[0], &bytes)?;
         Ok(len as i64)
-    }
-
-    pub(super) fn random_bytes(&mut self, len: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(len + 8);
-        while bytes.len() < len {
-            bytes.extend_from_slice(&self.random_u64().to_le_bytes());
-        }
-        bytes.truncate(len);
-        bytes
     }
 
     /// Reads from `/dev/urandom` and the like: `None` if the descriptor is something else.
@@ -179,8 +173,20 @@ impl Kernel {
             self.random_descriptors.remove(&fd);
             return None;
         }
-        Some(self.sys_getrandom([call.args[1], call.args[2], 0, 0, 0, 0]))
+        let len = call.args[2].min(RANDOM_MAX);
+        let bytes = random_bytes(&mut self.device_random, len);
+        let written = self.memory.write(call.args[1], &bytes);
+        Some(written.map(|()| len as i64))
     }
+}
+
+fn random_bytes(source: &mut SplitMix, len: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(len as usize + 8);
+    while bytes.len() < len as usize {
+        bytes.extend_from_slice(&source.next_u64().to_le_bytes());
+    }
+    bytes.truncate(len as usize);
+    bytes
 }
 
 /// A descriptor that reads the given bytes.

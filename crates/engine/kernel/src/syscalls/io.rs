@@ -154,10 +154,24 @@ impl Kernel {
             .or_else(|| timeout_ns.map(|ns| self.now().saturating_add(ns)))
     }
 
+    /// Takes on the signal mask that a waiting call brings with it.
+    pub(crate) fn prepare_mask(&mut self, call: &Call) -> Result<(), i32> {
+        let a = call.args;
+        match call.number as i64 {
+            libc::SYS_ppoll => self.swap_mask(a[3]),
+            libc::SYS_pselect6 if a[5] != 0 => {
+                let mask = self.memory.read_u64(a[5])?;
+                self.swap_mask(mask)
+            }
+            libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => self.swap_mask(a[4]),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn sys_poll(&mut self, call: &Call) -> Result<Flow, i32> {
         let a = call.args;
+        self.prepare_mask(call)?;
         let timeout = if call.number as i64 == libc::SYS_ppoll {
-            self.swap_mask(a[3])?;
             if a[2] == 0 {
                 None
             } else {
@@ -186,11 +200,8 @@ impl Kernel {
 
     pub(super) fn sys_select(&mut self, call: &Call) -> Result<Flow, i32> {
         let a = call.args;
+        self.prepare_mask(call)?;
         let timeout = if call.number as i64 == libc::SYS_pselect6 {
-            if a[5] != 0 {
-                let mask = self.memory.read_u64(a[5])?;
-                self.swap_mask(mask)?;
-            }
             if a[4] == 0 {
                 None
             } else {
@@ -255,9 +266,7 @@ impl Kernel {
             libc::SYS_epoll_pwait2 => Some(self.read_timespec(a[3])?),
             _ => u64::try_from(a[3] as i32).ok().map(|ms| ms * 1_000_000),
         };
-        if call.number as i64 != libc::SYS_epoll_wait {
-            self.swap_mask(a[4])?;
-        }
+        self.prepare_mask(call)?;
         let ready = self.pass(libc::SYS_epoll_wait as u64, [a[0], a[1], a[2], 0, 0, 0])?;
         if ready != 0 || call.timed_out || timeout == Some(0) {
             return Ok(Flow::Return(ready));

@@ -15,7 +15,7 @@ impl Kernel {
         }
         let fd = if anonymous { -1 } else { a[4] as i32 };
         let path = (!anonymous).then(|| descriptor_path(fd)).flatten();
-        self.memory.map(&MapRequest {
+        let request = MapRequest {
             address: a[0],
             len: a[1],
             prot: a[2] as i32,
@@ -23,7 +23,12 @@ impl Kernel {
             fd,
             offset: a[5],
             path,
-        })
+        };
+        if anonymous {
+            self.memory.map(&request)
+        } else {
+            self.map_file(&request)
+        }
     }
 
     pub(super) fn sys_madvise(&mut self, a: [u64; 6]) -> SysResult {

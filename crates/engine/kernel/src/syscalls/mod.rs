@@ -13,8 +13,10 @@ mod time;
 
 pub use buffers::{Buffer, Direction, buffers};
 pub(crate) use io::identity;
+pub(crate) use table::entry;
 pub use table::{Policy, SyscallEntry, name, table};
 
+use crate::journal::{Journal, is_outside};
 use crate::memory::{SysResult, errno};
 use crate::thread::Call;
 use crate::{Flow, Kernel};
@@ -77,6 +79,18 @@ pub(crate) fn sleeps_to_retry(call: &Call) -> bool {
 
 impl Kernel {
     pub(crate) fn dispatch(&mut self, call: &Call) -> Flow {
+        match &self.journal {
+            Journal::Record(_) if is_outside(self, call) => self.record_call(call),
+            Journal::Replay(_) if is_outside(self, call) => match call.number as i64 {
+                libc::SYS_mmap => self.replay_map(call),
+                _ => self.replay_call(call),
+            },
+            _ => self.dispatch_live(call),
+        }
+    }
+
+    /// Performs a call here or on the host.
+    pub(crate) fn dispatch_live(&mut self, call: &Call) -> Flow {
         let Some(entry) = table::entry(call.number) else {
             return Flow::error(libc::ENOSYS);
         };

@@ -5,6 +5,7 @@
 //! executor runs it as a guest within the guest (see [`crate::Outcome::Vfork`]).
 
 use super::host;
+use crate::journal::Journal;
 use crate::memory::{SysResult, errno};
 use crate::signals::{Action, AltStack, SIGNALS};
 use crate::thread::{State, Wait};
@@ -181,6 +182,8 @@ impl Kernel {
     pub fn become_child(&mut self, pid: i32, role: Role) {
         self.parent_pid = std::mem::replace(&mut self.pid, pid);
         self.role = role;
+        // A recording is of one process.
+        self.journal = Journal::Live;
         self.children.clear();
         self.process_pending.clear();
         self.timers = Default::default();

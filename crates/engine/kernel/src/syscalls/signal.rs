@@ -197,6 +197,7 @@ impl Kernel {
             libc::sigtimedwait(&set, std::ptr::null_mut(), &now);
         }
         let info = SignalInfo::from_process(libc::SIGPIPE, 0, self.pid, 0);
+        self.note_signal(&info, Some(self.current));
         self.send_to_thread(self.current, info);
     }
 

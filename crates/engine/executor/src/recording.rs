@@ -1,0 +1,239 @@
+//! Beginning a recording, or the replay of one.
+
+use crate::cpuid;
+use std::fs::File;
+use std::io::Seek;
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use verdict_kernel::{Journal, Recorder, Replayer};
+use verdict_loader::{LoadPlan, MappingSource};
+use verdict_protocol::{Clock, ExecutorConfig, Mode, SchedulePolicy};
+use verdict_recording::{
+    CpuIdentity, CpuidWord, Entry, FileId, FileIdentity, Header, Reader, Stamped, Writer,
+    WriterOptions,
+};
+
+/// Questions to `cpuid` by which programs choose their code.
+const QUESTIONS: [(u32, u32); 6] = [(1, 0), (7, 0), (7, 1), (0xd, 0), (0xd, 1), (0x8000_0001, 0)];
+
+type Failure = String;
+
+/// A replay's recording, opened before anything is loaded: its header says from where.
+pub(crate) fn open(config: &ExecutorConfig) -> Result<Option<Replay>, Failure> {
+    let Mode::Replay { fd, replaced, .. } = config.mode else {
+        return Ok(None);
+    };
+    // The program before may have read some of it.
+    let mut recording = file(fd);
+    recording
+        .rewind()
+        .map_err(|error| format!("the recording cannot be read from its beginning: {error}"))?;
+    let mut reader = Reader::open(recording).map_err(|error| format!("the recording {error}"))?;
+    let mut header = reader.header().clone();
+    for _ in 0..replaced {
+        header = next_program(&mut reader)?;
+    }
+    if let Some(difference) = header.cpu.difference(&cpu()) {
+        return Err(format!(
+            "the recording was made on {difference}: programs choose their code by the CPU, so it replays only on one like that"
+        ));
+    }
+    std::env::set_current_dir(Path::new(std::ffi::OsStr::from_bytes(&header.cwd))).map_err(
+        |error| {
+            format!(
+                "the recording was made in {}, which cannot be entered: {error}",
+                String::from_utf8_lossy(&header.cwd)
+            )
+        },
+    )?;
+    Ok(Some(Replay { reader, header }))
+}
+
+/// A recording that is read up to the program at hand.
+pub(crate) struct Replay {
+    reader: Reader<File>,
+    /// Of that program.
+    pub(crate) header: Header,
+}
+
+/// Skips to where the guest replaces its program.
+fn next_program(reader: &mut Reader<File>) -> Result<Header, Failure> {
+    loop {
+        match reader
+            .next()
+            .map_err(|error| format!("the recording {error}"))?
+        {
+            Some(Stamped {
+                entry: Entry::Exec { header },
+                ..
+            }) => return Ok(*header),
+            Some(_) => {}
+            None => return Err("the recording ends before the program is replaced".into()),
+        }
+    }
+}
+
+/// The file behind a descriptor that the controller gave us for good.
+fn file(fd: i32) -> File {
+    crate::setup::set_close_on_exec(fd, true);
+    // SAFETY: nobody else uses the descriptor.
+    unsafe { File::from_raw_fd(fd) }
+}
+
+/// The journal of a run that is about to begin.
+pub(crate) fn journal(
+    config: &ExecutorConfig,
+    plan: &LoadPlan,
+    ids: [u32; 4],
+    replay: Option<Replay>,
+    retired: u64,
+) -> Result<Journal, Failure> {
+    match (config.mode, replay) {
+        (Mode::Live, _) => Ok(Journal::Live),
+        (Mode::Replay { .. }, Some(replay)) => {
+            check_files(&replay.header, &files(plan)?)?;
+            Ok(Journal::replaying(Replayer::new(replay.reader, true)))
+        }
+        (Mode::Replay { .. }, None) => Err("no recording was opened".into()),
+        (
+            Mode::Record {
+                fd,
+                attach_files,
+                max_size,
+                resume,
+            },
+            _,
+        ) => {
+            if config.clock == Clock::Real {
+                return Err(
+                    "a run on the machine's clock cannot be recorded; leave out --clock real"
+                        .into(),
+                );
+            }
+            let header = header(config, plan, ids, attach_files)?;
+            let options = WriterOptions { max_size };
+            let writer = match resume {
+                None => {
+                    let file = file(fd);
+                    // An older recording under this name gives way only now that there is something to record.
+                    file.set_len(0)
+                        .map_err(|error| format!("the recording cannot be begun: {error}"))?;
+                    Writer::new(file, &header, options)
+                }
+                Some(position) => Writer::resume(file(fd), position, options),
+            };
+            let writer = writer.map_err(|error| error.to_string())?;
+            let mut recorder = Recorder::new(writer, attach_files, max_size);
+            if resume.is_some() {
+                let header = Box::new(header);
+                recorder.push(retired, &Entry::Exec { header });
+            }
+            if attach_files {
+                for (index, (_, file)) in sources(plan).into_iter().enumerate() {
+                    recorder
+                        .attach(retired, FileId(index as u32), file)
+                        .map_err(|error| format!("a file cannot be attached: {error}"))?;
+                }
+            }
+            Ok(Journal::recording(recorder))
+        }
+    }
+}
+
+fn header(
+    config: &ExecutorConfig,
+    plan: &LoadPlan,
+    ids: [u32; 4],
+    files_attached: bool,
+) -> Result<Header, Failure> {
+    let cwd = std::env::current_dir()
+        .map_err(|error| format!("the working directory cannot be found: {error}"))?;
+    Ok(Header {
+        writer: env!("CARGO_PKG_VERSION").to_string(),
+        program: config.program.clone(),
+        argv: config.argv.clone(),
+        env: config.env.clone(),
+        cwd: cwd.as_os_str().as_bytes().to_vec(),
+        ids,
+        clock: verdict_recording::Clock::Virtual,
+        seed: config.seed,
+        quantum: config.quantum,
+        schedule: match config.schedule {
+            SchedulePolicy::RoundRobin => verdict_recording::SchedulePolicy::RoundRobin,
+            SchedulePolicy::Random => verdict_recording::SchedulePolicy::Random,
+        },
+        follow_children: config.follow_children,
+        cpu: cpu(),
+        files_attached,
+        files: files(plan)?,
+    })
+}
+
+/// The program and its interpreter, in this order.
+fn sources(plan: &LoadPlan) -> Vec<(&Path, &File)> {
+    let mut found: Vec<(&Path, &File)> = Vec::new();
+    let paths = std::iter::once(plan.program.path.as_path())
+        .chain(plan.interpreter.iter().map(|image| image.path.as_path()));
+    for path in paths {
+        let source = plan
+            .mappings
+            .iter()
+            .find_map(|mapping| match &mapping.source {
+                MappingSource::File { file, .. } if file.path() == path => Some(file.file()),
+                _ => None,
+            });
+        found.extend(source.map(|file| (path, file)));
+    }
+    found
+}
+
+fn files(plan: &LoadPlan) -> Result<Vec<FileIdentity>, Failure> {
+    sources(plan)
+        .into_iter()
+        .map(|(path, file)| {
+            let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+            FileIdentity::of(path.as_os_str().as_bytes(), file)
+                .map_err(|error| format!("{} cannot be read: {error}", path.display()))
+        })
+        .collect()
+}
+
+fn check_files(header: &Header, now: &[FileIdentity]) -> Result<(), Failure> {
+    if header.files.len() != now.len() {
+        return Err(
+            "the program has changed since the recording: it asks for another interpreter".into(),
+        );
+    }
+    for (then, now) in header.files.iter().zip(now) {
+        if then.hash != now.hash {
+            return Err(format!(
+                "{} has changed since the recording: it was {then}, and is {now}; build that version again, or record anew (with --attach-files a recording keeps its files)",
+                String::from_utf8_lossy(&now.path)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The CPU as the guest sees it.
+pub(crate) fn cpu() -> CpuIdentity {
+    let [_, b, c, d] = cpuid::guest_cpuid(0, 0);
+    let vendor: Vec<u8> = [b, d, c]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
+    CpuIdentity {
+        vendor: String::from_utf8_lossy(&vendor).into_owned(),
+        signature: cpuid::guest_cpuid(1, 0)[0],
+        features: QUESTIONS
+            .iter()
+            .map(|(leaf, subleaf)| CpuidWord {
+                leaf: *leaf,
+                subleaf: *subleaf,
+                answer: cpuid::guest_cpuid(*leaf, *subleaf),
+            })
+            .collect(),
+        xsave_mask: cpuid::guest_xcr0(),
+    }
+}

@@ -1,0 +1,286 @@
+//! Replaying: the recording stands in for the outside.
+
+use super::files::ReplayFiles;
+use crate::syscall_name;
+use std::collections::VecDeque;
+use std::fs::File;
+use verdict_recording::{End, EndOutcome, Ending, Entry, OutputDigest, Reader, Stamped};
+
+/// A replay that does something else than was recorded: a bug of the engine, or of who changed the recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Divergence {
+    /// Instructions retired when it was noticed.
+    pub retired: u64,
+    /// What was recorded.
+    pub recorded: String,
+    /// What the replay did.
+    pub replayed: String,
+}
+
+/// Where a recording ends before its execution does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplayEnd {
+    /// Instructions retired there.
+    pub retired: u64,
+    /// Why the replay goes no further.
+    pub why: String,
+    /// It is the recording that goes no further; otherwise something that it needs is not there.
+    pub cut: bool,
+}
+
+/// Why the file has no more entries.
+#[derive(Debug)]
+enum Exhausted {
+    Complete,
+    Cut(String),
+}
+
+/// True if the execution went on after the recording had ended.
+fn is_cut(end: &End) -> bool {
+    matches!(end.outcome, EndOutcome::SizeLimit { .. })
+}
+
+/// Follows a recording.
+#[derive(Debug)]
+pub struct Replayer {
+    reader: Reader<File>,
+    /// Entries read ahead.
+    ahead: VecDeque<Stamped>,
+    /// Set when the file has no more.
+    exhausted: Option<Exhausted>,
+    pub(crate) outputs: [OutputDigest; 3],
+    pub(crate) files: ReplayFiles,
+    show_output: bool,
+    /// A recording that was cut says here how far it goes.
+    ahead_until: u64,
+    divergence: Option<Divergence>,
+    end: Option<ReplayEnd>,
+}
+
+impl Replayer {
+    /// Begins after the header.
+    pub fn new(reader: Reader<File>, show_output: bool) -> Self {
+        Replayer {
+            reader,
+            ahead: VecDeque::new(),
+            exhausted: None,
+            outputs: std::array::from_fn(|_| OutputDigest::new()),
+            files: ReplayFiles::default(),
+            show_output,
+            ahead_until: 0,
+            divergence: None,
+            end: None,
+        }
+    }
+
+    /// The first difference between what was recorded and what is replayed.
+    pub fn divergence(&self) -> Option<&Divergence> {
+        self.divergence.as_ref()
+    }
+
+    /// Set when there is nothing left to follow.
+    pub fn end(&self) -> Option<&ReplayEnd> {
+        self.end.as_ref()
+    }
+
+    /// Takes note of a difference; only the first one counts.
+    pub fn diverge(&mut self, retired: u64, recorded: String, replayed: String) {
+        self.divergence.get_or_insert(Divergence {
+            retired,
+            recorded,
+            replayed,
+        });
+    }
+
+    /// Reads one more entry; false if there is none.
+    fn read_ahead(&mut self) -> bool {
+        // What follows a replaced program is for the executor of the next one.
+        let replaced = |last: &Stamped| matches!(last.entry, Entry::Exec { .. });
+        if self.exhausted.is_some() || self.ahead.back().is_some_and(replaced) {
+            return false;
+        }
+        match self.reader.next() {
+            Ok(Some(Stamped {
+                at,
+                entry: Entry::End { end },
+            })) if is_cut(&end) => {
+                self.exhausted = Some(Exhausted::Cut(format!("it was {end}")));
+                self.ahead_until = at;
+                false
+            }
+            Ok(Some(entry)) => {
+                self.ahead.push_back(entry);
+                true
+            }
+            Ok(None) => {
+                self.exhausted = Some(match self.reader.ending() {
+                    Some(Ending::Complete(_)) => Exhausted::Complete,
+                    _ => Exhausted::Cut("its writer was stopped".into()),
+                });
+                false
+            }
+            Err(error) => {
+                self.exhausted = Some(Exhausted::Cut(format!("the recording {error}")));
+                false
+            }
+        }
+    }
+
+    pub(crate) fn peek(&mut self) -> Option<&Stamped> {
+        if self.ahead.is_empty() {
+            self.read_ahead();
+        }
+        self.ahead.front()
+    }
+
+    /// Takes the next entry if it belongs to this moment and `wanted` accepts it.
+    pub(crate) fn take_if(
+        &mut self,
+        retired: u64,
+        wanted: impl Fn(&Entry) -> bool,
+    ) -> Option<Entry> {
+        let next = self.peek()?;
+        if next.at != retired || !wanted(&next.entry) {
+            return None;
+        }
+        self.ahead.pop_front().map(|stamped| stamped.entry)
+    }
+
+    /// The next moment, at most `horizon` instructions away, at which the running thread must be stopped: a switch that
+    /// it did not ask for, a signal from outside, or the end of a recording that was cut.
+    pub fn next_stop(&mut self, retired: u64, horizon: u64) -> Option<u64> {
+        let limit = retired.saturating_add(horizon);
+        let mut index = 0;
+        loop {
+            if index == self.ahead.len() && !self.read_ahead() {
+                let complete = !matches!(self.exhausted, Some(Exhausted::Cut(_)));
+                let last = self.ahead.back().map_or(self.ahead_until, |last| last.at);
+                let last = last.max(self.ahead_until).max(retired);
+                return (!complete).then_some(last);
+            }
+            let next = &self.ahead[index];
+            if next.at > limit {
+                return None;
+            }
+            let stops = matches!(
+                next.entry,
+                Entry::Switch {
+                    preempted: true,
+                    ..
+                } | Entry::Signal { .. }
+            );
+            if stops {
+                return Some(next.at);
+            }
+            index += 1;
+        }
+    }
+
+    /// True if another thread runs from here on.
+    pub fn switches_at(&mut self, retired: u64) -> bool {
+        self.peek()
+            .is_some_and(|next| next.at == retired && matches!(next.entry, Entry::Switch { .. }))
+    }
+
+    /// True if the recording was cut here.
+    pub fn is_over(&mut self, retired: u64) -> bool {
+        let last = self.peek().is_none();
+        last && retired >= self.ahead_until && !matches!(self.exhausted, Some(Exhausted::Complete))
+    }
+
+    /// The guest has ended: so it must have then, at the same instruction, with the same output.
+    pub fn compare_end(&mut self, outcome: &EndOutcome, retired: u64, threads: &[u64]) {
+        let Some(entry) = self.take_if(retired, |entry| matches!(entry, Entry::End { .. })) else {
+            return self.stuck(retired, &format!("the guest ended: {outcome:?}"));
+        };
+        let Entry::End { end } = entry else {
+            unreachable!("just matched")
+        };
+        let outputs = [0, 1, 2].map(|stream: usize| self.outputs[stream].sum());
+        if end.outcome != *outcome || end.threads != threads || end.outputs != outputs {
+            let recorded = format!(
+                "{end}, threads {:?}, outputs {:?}",
+                end.threads, end.outputs
+            );
+            let replayed = format!("{outcome:?}, threads {threads:?}, outputs {outputs:?}");
+            self.diverge(retired, recorded, replayed);
+        }
+    }
+
+    /// The thread that runs from here on, if another one does.
+    pub fn switch(&mut self, retired: u64) -> Option<u32> {
+        let entry = self.take_if(retired, |entry| matches!(entry, Entry::Switch { .. }))?;
+        let Entry::Switch { thread, .. } = entry else {
+            unreachable!("just matched")
+        };
+        Some(thread)
+    }
+
+    /// Called where the replay cannot go on without an entry: says why there is none.
+    pub fn stuck(&mut self, retired: u64, replayed: &str) {
+        let described = self.peek().map(describe);
+        match described {
+            Some(recorded) => self.diverge(retired, recorded, replayed.to_string()),
+            None => {
+                let why = match &self.exhausted {
+                    Some(Exhausted::Cut(why)) => why.clone(),
+                    _ => {
+                        let recorded = "the end of the execution".to_string();
+                        return self.diverge(retired, recorded, replayed.to_string());
+                    }
+                };
+                self.end.get_or_insert(ReplayEnd {
+                    retired,
+                    why,
+                    cut: true,
+                });
+            }
+        }
+    }
+
+    /// Takes note of the files that the recording tells of at this moment.
+    pub(crate) fn learn_files(&mut self, retired: u64) -> std::io::Result<()> {
+        let about = |entry: &Entry| matches!(entry, Entry::File { .. } | Entry::Contents { .. });
+        while let Some(entry) = self.take_if(retired, about) {
+            self.files.learn(entry)?;
+        }
+        Ok(())
+    }
+
+    /// The replay cannot go on from here.
+    pub(crate) fn end_here(&mut self, retired: u64, why: String) {
+        self.end.get_or_insert(ReplayEnd {
+            retired,
+            why,
+            cut: false,
+        });
+    }
+
+    /// True if the user wants to see the guest's output.
+    pub(crate) fn shows_output(&self) -> bool {
+        self.show_output
+    }
+}
+
+/// An entry in words, for who has to understand a divergence.
+pub(crate) fn describe(next: &Stamped) -> String {
+    let what = match &next.entry {
+        Entry::Switch { thread, .. } => format!("a switch to thread {thread}"),
+        Entry::Call { number, result, .. } => {
+            format!(
+                "{} that returned {result}",
+                syscall_name(u64::from(*number))
+            )
+        }
+        Entry::Block { number, .. } => {
+            format!("{} that had to wait", syscall_name(u64::from(*number)))
+        }
+        Entry::Wake { thread } => format!("thread {thread} waking up"),
+        Entry::Signal { .. } => "a signal from outside".to_string(),
+        Entry::Clock { .. } => "a jump of the clock".to_string(),
+        Entry::Map { .. } => "a file mapped into memory".to_string(),
+        Entry::End { .. } => "the end of the execution".to_string(),
+        _ => "something else".to_string(),
+    };
+    format!("{what} at instruction {}", next.at)
+}
