@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod atomic;
+mod braces;
 mod debug;
 mod debug_file;
 mod functions;
@@ -76,7 +77,10 @@ impl Symbolizer {
 
     /// The place at an offset in a module's file.
     pub fn at_file_offset(&mut self, module: &Path, file_offset: u64) -> Location {
-        let frames = self.module(module).frames_at_file_offset(file_offset);
+        let frames = match self.module(module).address(file_offset) {
+            Some(address) => self.frames_at(module, address),
+            None => Vec::new(),
+        };
         Location {
             module: module.to_owned(),
             file_offset: Some(file_offset),
@@ -86,12 +90,23 @@ impl Symbolizer {
 
     /// The place at an address as the module was linked.
     pub fn at_address(&mut self, module: &Path, address: u64) -> Location {
-        let module_info = self.module(module);
         Location {
-            file_offset: module_info.file_offset(address),
-            frames: module_info.frames_at(address),
+            file_offset: self.module(module).file_offset(address),
+            frames: self.frames_at(module, address),
             module: module.to_owned(),
         }
+    }
+
+    fn frames_at(&mut self, path: &Path, address: u64) -> Vec<Frame> {
+        load(&mut self.modules, path, &self.debug_root);
+        let module = &self.modules[path];
+        let mut frames = module.frames_at(address);
+        if let Some(source) = frames.first_mut().and_then(|frame| frame.source.as_mut())
+            && let Some(debug) = module.debug()
+        {
+            braces::correct(debug, &mut self.texts, address, source);
+        }
+        frames
     }
 
     /// Whether the plain instruction at an offset in a module's file is an access of an atomic operation.
@@ -145,6 +160,15 @@ impl Symbolizer {
                 .then(|| module.variable(linked, size))??;
             Some((loaded.path.clone(), variable))
         })
+    }
+
+    /// The module whose memory an address of a process is in.
+    pub fn module_of(&mut self, loaded: &[LoadedModule], address: u64) -> Option<PathBuf> {
+        let found = loaded.iter().find(|loaded| {
+            let linked = address.wrapping_sub(loaded.bias);
+            self.module(&loaded.path).holds(linked)
+        });
+        found.map(|loaded| loaded.path.clone())
     }
 
     /// The thread-local variable of the program itself at an address, if it belongs to the thread whose thread pointer

@@ -95,11 +95,6 @@ impl Module {
         }
     }
 
-    pub(crate) fn frames_at_file_offset(&self, file_offset: u64) -> Vec<Frame> {
-        self.address(file_offset)
-            .map_or_else(Vec::new, |address| self.frames_at(address))
-    }
-
     /// The linked address of an offset in the file.
     pub(crate) fn address(&self, file_offset: u64) -> Option<u64> {
         self.segments.iter().find_map(|s| s.address_of(file_offset))

@@ -104,6 +104,11 @@ impl Units {
         self.units.get(index)?.get_or_init(load).as_ref()
     }
 
+    /// A unit as it is in the binary itself, which is where the lines of split units are, too.
+    pub(crate) fn skeleton(&self, index: usize) -> Option<Unit<Reader>> {
+        self.dwarf.unit(self.headers.get(index)?.clone()).ok()
+    }
+
     fn split_unit(&self, skeleton: &Unit<Reader>) -> Option<LoadedUnit> {
         let name = skeleton.dwo_name().ok()?;
         let wanted = Wanted {
