@@ -52,10 +52,13 @@ pub enum Algorithm {
     Hb,
     /// Locksets, and happens-before by messages only: predicts.
     Hybrid,
+    /// Every race, from block traces (`crates/blocks`). Fed a trace event by event, it is [`Algorithm::Hb`]: their
+    /// answers are the same.
+    Blocks,
 }
 
 impl Algorithm {
-    /// All of them, those of limited history first.
+    /// All that read a trace event by event, those of limited history first.
     pub const ALL: [Algorithm; 7] = [
         Algorithm::Adjacent,
         Algorithm::Local,
@@ -84,6 +87,7 @@ impl Algorithm {
             Algorithm::FastTrack => "fasttrack",
             Algorithm::Hb => "hb",
             Algorithm::Hybrid => "hybrid",
+            Algorithm::Blocks => "blocks",
         }
     }
 
@@ -100,7 +104,7 @@ impl Algorithm {
             Algorithm::Race => race::detector(by),
             Algorithm::Current => current::detector(by),
             Algorithm::FastTrack => fasttrack::detector(by),
-            Algorithm::Hb => hb::detector(by, keep),
+            Algorithm::Hb | Algorithm::Blocks => hb::detector(by, keep),
             Algorithm::Hybrid => hybrid::detector(by, keep),
         }
     }

@@ -1,0 +1,306 @@
+//! The races of one unit.
+//!
+//! Most shared locations are guarded and have none. [`Kernel::is_racy`] finds that out in one pass over the accesses, in
+//! the order in which their blocks begin: that order extends happens-before, so it is enough to look, for each access,
+//! whether the last one of each thread before it precedes it; and where one access is known to follow all earlier
+//! ones, whoever follows it does as well.
+//!
+//! Where there are races, each pair of threads is gone through once (algorithm 3 for one location). For a block of the
+//! one thread, the blocks of the other that precede it are the first ones, those that follow it the last ones, and both
+//! bounds only ever move forward. What lies between is counted per site while it slides by (algorithm 4), so that
+//! every pair is counted and none visited.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+use verdict_detect::{AccessKind, RaceSet, Side};
+use verdict_events::{Addr, Position, ThreadId};
+
+use crate::order::Order;
+use crate::record::{NONE, Record, What};
+
+/// Kinds of access that race with the same others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Read,
+    Write,
+    AtomicRead,
+    AtomicWrite,
+}
+
+impl Class {
+    fn of(kind: AccessKind) -> Class {
+        match kind {
+            AccessKind::Read => Class::Read,
+            AccessKind::Write | AccessKind::Free => Class::Write,
+            AccessKind::AtomicRead => Class::AtomicRead,
+            AccessKind::AtomicWrite => Class::AtomicWrite,
+        }
+    }
+
+    /// With which it races.
+    fn rivals(self) -> &'static [Class] {
+        match self {
+            Class::Read => &[Class::Write, Class::AtomicWrite],
+            Class::Write => &[
+                Class::Read,
+                Class::Write,
+                Class::AtomicRead,
+                Class::AtomicWrite,
+            ],
+            Class::AtomicRead => &[Class::Write],
+            Class::AtomicWrite => &[Class::Read, Class::Write],
+        }
+    }
+}
+
+/// The accesses of one class so far.
+struct Past {
+    /// A block that follows all of them, or is the last of them.
+    follower: Option<u32>,
+    /// The last block of each thread, or `NONE`.
+    last: Vec<u32>,
+    threads: Vec<u32>,
+}
+
+impl Past {
+    fn new(threads: u32) -> Past {
+        Past {
+            follower: None,
+            last: vec![NONE; threads as usize],
+            threads: Vec::new(),
+        }
+    }
+
+    fn clear(&mut self) {
+        for thread in self.threads.drain(..) {
+            self.last[thread as usize] = NONE;
+        }
+        self.follower = None;
+    }
+
+    fn precedes(&mut self, block: u32, order: &Order) -> bool {
+        if self.threads.is_empty() {
+            return true;
+        }
+        let quick = self
+            .follower
+            .is_some_and(|last| order.precedes(last, block));
+        let all = || {
+            let mut last = self
+                .threads
+                .iter()
+                .map(|&thread| self.last[thread as usize]);
+            last.all(|last| order.precedes(last, block))
+        };
+        if quick || all() {
+            self.follower = Some(block);
+            return true;
+        }
+        false
+    }
+
+    fn add(&mut self, block: u32, order: &Order) {
+        let follows = self.threads.is_empty()
+            || self
+                .follower
+                .is_some_and(|last| order.precedes(last, block));
+        self.follower = follows.then_some(block);
+        let thread = order.thread(block);
+        let last = &mut self.last[thread as usize];
+        if *last == NONE {
+            self.threads.push(thread);
+        }
+        *last = block;
+    }
+}
+
+/// What is known of the accesses of a thread that lie between both bounds, for one site and kind.
+struct Sliding {
+    what: What,
+    previous: u32,
+    count: u64,
+    /// First positions of the records in the window, oldest first.
+    firsts: VecDeque<u64>,
+}
+
+/// Instances of one pair of sites.
+struct Tally {
+    first: [Side; 2],
+    instances: u64,
+}
+
+/// Finds races, unit by unit. Keeps its memory from one to the next.
+pub(crate) struct Kernel<'a> {
+    order: &'a Order,
+    past: [Past; 4],
+    window: Vec<Sliding>,
+    tallies: FxHashMap<(What, What), Tally>,
+    by_thread: Vec<Record>,
+}
+
+impl<'a> Kernel<'a> {
+    pub fn new(order: &'a Order, threads: u32) -> Kernel<'a> {
+        Kernel {
+            order,
+            past: [(); 4].map(|()| Past::new(threads)),
+            window: Vec::new(),
+            tallies: FxHashMap::default(),
+            by_thread: Vec::new(),
+        }
+    }
+
+    /// Adds the races among `records`, all of one unit that starts at `start`, in the order of their blocks. Answers
+    /// whether there are any.
+    pub fn unit(&mut self, records: &[Record], start: u64, races: &mut RaceSet) -> bool {
+        if !self.is_racy(records) {
+            return false;
+        }
+        let mut sorted = std::mem::take(&mut self.by_thread);
+        sorted.clear();
+        sorted.extend_from_slice(records);
+        sorted.sort_by_key(|record| self.order.thread(record.block));
+        let order = self.order;
+        let threads: Vec<&[Record]> = sorted
+            .chunk_by(|a, b| order.thread(a.block) == order.thread(b.block))
+            .collect();
+        for (nth, one) in threads.iter().enumerate() {
+            for other in &threads[nth + 1..] {
+                self.pair(one, other, start, races);
+            }
+        }
+        self.by_thread = sorted;
+        true
+    }
+
+    /// Whether two of these accesses race.
+    fn is_racy(&mut self, records: &[Record]) -> bool {
+        self.past.iter_mut().for_each(Past::clear);
+        for record in records {
+            let class = Class::of(record.what.kind());
+            for &rival in class.rivals() {
+                if !self.past[rival as usize].precedes(record.block, self.order) {
+                    return true;
+                }
+            }
+            self.past[class as usize].add(record.block, self.order);
+        }
+        false
+    }
+
+    /// Adds the races between the records of two threads in one unit, each in the order of its blocks (and of time within one). Answers whether
+    /// there are any.
+    pub fn pair(
+        &mut self,
+        one: &[Record],
+        other: &[Record],
+        start: u64,
+        races: &mut RaceSet,
+    ) -> bool {
+        let (Some(first), Some(second)) = (one.first(), other.first()) else {
+            return false;
+        };
+        let (thread, rival) = (
+            self.order.thread(first.block),
+            self.order.thread(second.block),
+        );
+        self.window.clear();
+        let (mut low, mut high) = (0, 0);
+        let mut any = false;
+        for record in one {
+            let posts = self.order.posts(record.block);
+            while let Some(next) = other.get(high)
+                && self.order.known(next.block, thread) <= posts
+            {
+                self.enter(next);
+                high += 1;
+            }
+            let known = self.order.known(record.block, rival);
+            while low < high && self.order.posts(other[low].block) < known {
+                self.leave(&other[low]);
+                low += 1;
+            }
+            any |= self.tally(record, rival);
+        }
+        for (_, tally) in self.tallies.drain() {
+            let [earlier, later] = tally.first;
+            races.add(earlier, later, Addr(start), tally.instances);
+        }
+        any
+    }
+
+    fn enter(&mut self, record: &Record) {
+        let first = self.order.start(record.block) + u64::from(record.offset);
+        let found = self
+            .window
+            .iter_mut()
+            .find(|sliding| (sliding.what, sliding.previous) == (record.what, record.previous));
+        match found {
+            Some(sliding) => {
+                sliding.count += u64::from(record.count);
+                sliding.firsts.push_back(first);
+            }
+            None => self.window.push(Sliding {
+                what: record.what,
+                previous: record.previous,
+                count: u64::from(record.count),
+                firsts: VecDeque::from([first]),
+            }),
+        }
+    }
+
+    fn leave(&mut self, record: &Record) {
+        let found = self
+            .window
+            .iter_mut()
+            .find(|sliding| (sliding.what, sliding.previous) == (record.what, record.previous));
+        let sliding = found.expect("what leaves has entered");
+        sliding.count -= u64::from(record.count);
+        sliding.firsts.pop_front();
+    }
+
+    /// Counts the pairs of a record with what is in the window.
+    fn tally(&mut self, record: &Record, rival: u32) -> bool {
+        let side = |what: What, thread: u32, position: u64| Side {
+            thread: ThreadId(thread),
+            site: what.site(),
+            kind: what.kind(),
+            position: Position(position),
+        };
+        let position = self.order.start(record.block) + u64::from(record.offset);
+        let own = side(record.what, self.order.thread(record.block), position);
+        let mut any = false;
+        for sliding in &self.window {
+            let Some(&first) = sliding.firsts.front() else {
+                continue;
+            };
+            if !own.kind.races_with(sliding.what.kind()) {
+                continue;
+            }
+            any = true;
+            // Both touch the unit before as well: counted there.
+            if record.previous != NONE && record.previous == sliding.previous {
+                continue;
+            }
+            let theirs = side(sliding.what, rival, first);
+            let pair = if own.position < theirs.position {
+                [own, theirs]
+            } else {
+                [theirs, own]
+            };
+            let tally = self
+                .tallies
+                .entry((record.what, sliding.what))
+                .or_insert(Tally {
+                    first: pair,
+                    instances: 0,
+                });
+            tally.instances += u64::from(record.count) * sliding.count;
+            let key = |pair: &[Side; 2]| (pair[1].position, pair[0].position);
+            if key(&pair) < key(&tally.first) {
+                tally.first = pair;
+            }
+        }
+        any
+    }
+}

@@ -1,0 +1,174 @@
+//! Reads block files: all blocks with their clocks, then the entries that somebody wants.
+
+use crate::BlocksError;
+use crate::frame::{Blocks, for_each_entry};
+use crate::index::{Index, file_name};
+use crate::order::Order;
+use crate::parallel::in_parallel;
+use crate::record::{NONE, Record};
+use crate::store::Store;
+use crate::units::Shared;
+
+/// A frame of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameId {
+    pub thread: u32,
+    pub frame: u32,
+}
+
+/// All frames of some threads, in order.
+pub(crate) fn frames_of(index: &Index, threads: &[u32]) -> Vec<FrameId> {
+    let of = |&thread: &u32| {
+        let count = index.threads[thread as usize].frames.len() as u32;
+        (0..count).map(move |frame| FrameId { thread, frame })
+    };
+    threads.iter().flat_map(of).collect()
+}
+
+/// Reads the blocks of some threads, without their entries.
+pub fn read_order(
+    store: &dyn Store,
+    index: &Index,
+    threads: &[u32],
+    workers: usize,
+) -> Result<Order, BlocksError> {
+    let frames = frames_of(index, threads);
+    let read = |list: &mut Vec<(usize, Blocks)>, job: usize| {
+        list.push((job, read_blocks(store, index, frames[job])?));
+        Ok(())
+    };
+    let lists = in_parallel(workers, frames.len(), Vec::new, read)?;
+    let mut read: Vec<(usize, Blocks)> = lists.into_iter().flatten().collect();
+    read.sort_unstable_by_key(|&(job, _)| job);
+    let read = read
+        .into_iter()
+        .map(|(job, blocks)| (frames[job], blocks))
+        .collect();
+    Order::new(index, read).ok_or_else(|| BlocksError::Damaged {
+        file: store.shown(&file_name(threads.first().copied().unwrap_or(0))),
+        offset: 0,
+        problem: "blocks are out of order".to_owned(),
+    })
+}
+
+fn read_blocks(store: &dyn Store, index: &Index, id: FrameId) -> Result<Blocks, BlocksError> {
+    let frame = &index.threads[id.thread as usize].frames[id.frame as usize];
+    let bytes = index.read_part(store, id.thread, frame, 0)?;
+    let decoded = Blocks::decode(&bytes, index.threads.len() as u32);
+    let damaged = |expected: &str| BlocksError::Damaged {
+        file: store.shown(&file_name(id.thread)),
+        offset: frame.offset,
+        problem: format!("expected {expected}"),
+    };
+    let blocks = decoded.map_err(damaged)?;
+    let entries: u64 = blocks
+        .blocks
+        .iter()
+        .map(|block| u64::from(block.entries))
+        .sum();
+    if blocks.blocks.len() as u64 != frame.blocks || entries != frame.entries {
+        return Err(damaged("the blocks that the index announces"));
+    }
+    Ok(blocks)
+}
+
+/// From places to the units they cover.
+pub(crate) struct Covers {
+    /// By place: a unit, or [`LIST`] and an index into `lists`, or `NONE`.
+    by_place: Vec<u32>,
+    /// Units, each with the one before it if that touches it.
+    lists: Vec<Vec<(u32, u32)>>,
+}
+
+const LIST: u32 = 1 << 31;
+
+impl Covers {
+    /// Only of units that `wanted` says.
+    pub fn new(shared: &Shared, place_count: u64, wanted: impl Fn(u32) -> bool) -> Covers {
+        let mut covers = Covers {
+            by_place: vec![NONE; place_count as usize],
+            lists: Vec::new(),
+        };
+        for (place, units) in &shared.places {
+            if !units.iter().any(|&unit| wanted(unit)) {
+                continue;
+            }
+            covers.by_place[*place as usize] = match units[..] {
+                [unit] => unit,
+                _ => {
+                    let mut list = linked(shared, units);
+                    list.retain(|&(unit, _)| wanted(unit));
+                    covers.lists.push(list);
+                    LIST | (covers.lists.len() - 1) as u32
+                }
+            };
+        }
+        covers
+    }
+}
+
+fn linked(shared: &Shared, units: &[u32]) -> Vec<(u32, u32)> {
+    let mut list: Vec<(u32, u32)> = Vec::with_capacity(units.len());
+    for &unit in units {
+        let touches = |previous: u32| {
+            shared.units[previous as usize].end == shared.units[unit as usize].start
+        };
+        let previous = match list.last() {
+            Some(&(previous, _)) if touches(previous) => previous,
+            _ => NONE,
+        };
+        list.push((unit, previous));
+    }
+    list
+}
+
+/// Reads the entries of a frame and hands out what `covers` covers.
+pub(crate) fn read_records(
+    store: &dyn Store,
+    index: &Index,
+    order: &Order,
+    id: FrameId,
+    covers: &Covers,
+    mut each: impl FnMut(Record),
+) -> Result<(), BlocksError> {
+    let frame = &index.threads[id.thread as usize].frames[id.frame as usize];
+    let bytes = index.read_part(store, id.thread, frame, 1)?;
+    let blocks = &order.frame(id).blocks;
+    let places = covers.by_place.len() as u64;
+    let mut outside = false;
+    let wanted = |place: u32| match covers.by_place.get(place as usize) {
+        Some(&NONE) => None,
+        Some(&found) => Some(found),
+        None => {
+            outside = true;
+            None
+        }
+    };
+    let decoded = for_each_entry(&bytes, blocks, wanted, |found, nth, entry| {
+        let record = |unit: u32, previous: u32| Record {
+            unit,
+            block: blocks[nth].number,
+            what: entry.what,
+            count: entry.count,
+            offset: entry.offset,
+            previous,
+        };
+        if found & LIST == 0 {
+            each(record(found, NONE));
+        } else {
+            for &(unit, previous) in &covers.lists[(found ^ LIST) as usize] {
+                each(record(unit, previous));
+            }
+        }
+    });
+    let problem = match decoded {
+        Ok(()) if !outside => return Ok(()),
+        Ok(()) => format!("expected one of {places} places"),
+        Err(expected) => format!("expected {expected}"),
+    };
+    Err(BlocksError::Damaged {
+        file: store.shown(&file_name(id.thread)),
+        offset: frame.offset,
+        problem,
+    })
+}

@@ -1,0 +1,143 @@
+//! Where block traces lie: a folder, memory, or whatever else can read a range of a named file.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::BlocksError;
+
+/// Reads ranges of named files, from several threads at once.
+pub trait Store: Send + Sync {
+    /// What to call a file in errors.
+    fn shown(&self, file: &str) -> String;
+
+    /// The bytes of a range. That the file ends before is an error.
+    fn read(&self, file: &str, offset: u64, length: u64) -> Result<Vec<u8>, BlocksError>;
+
+    /// How long a file is.
+    fn length(&self, file: &str) -> Result<u64, BlocksError>;
+}
+
+/// Takes what [`crate::build`] writes.
+pub trait Sink {
+    /// Appends to a file, which is created if it is not there.
+    fn append(&mut self, file: &str, bytes: &[u8]) -> Result<(), BlocksError>;
+}
+
+/// The name of the index in a block trace.
+pub(crate) const INDEX: &str = "index.vblocks";
+
+/// Whether a path is a folder with a block trace in it.
+pub fn is_block_trace(path: &Path) -> bool {
+    path.join(INDEX).is_file()
+}
+
+/// A folder of the file system.
+#[derive(Clone, Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Of a folder that exists.
+    pub fn new(path: &Path) -> Folder {
+        Folder(path.to_owned())
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.0.join(file)
+    }
+}
+
+impl Store for Folder {
+    fn shown(&self, file: &str) -> String {
+        self.path(file).display().to_string()
+    }
+
+    fn read(&self, file: &str, offset: u64, length: u64) -> Result<Vec<u8>, BlocksError> {
+        let read = || {
+            let file = File::open(self.path(file))?;
+            let mut bytes = vec![0; length as usize];
+            file.read_exact_at(&mut bytes, offset)?;
+            Ok(bytes)
+        };
+        read().map_err(|error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => BlocksError::Damaged {
+                file: self.shown(file),
+                offset,
+                problem: format!("expected {length} more bytes, found the end"),
+            },
+            _ => BlocksError::Read {
+                file: self.shown(file),
+                problem: error.to_string(),
+            },
+        })
+    }
+
+    fn length(&self, file: &str) -> Result<u64, BlocksError> {
+        let metadata = fs::metadata(self.path(file)).map_err(|error| BlocksError::Read {
+            file: self.shown(file),
+            problem: error.to_string(),
+        })?;
+        Ok(metadata.len())
+    }
+}
+
+impl Sink for Folder {
+    /// Opens the file each time: a trace may have more threads than a process may have open files.
+    fn append(&mut self, file: &str, bytes: &[u8]) -> Result<(), BlocksError> {
+        let path = self.path(file);
+        let mut options = OpenOptions::new();
+        let opened = options.create(true).append(true).open(&path);
+        opened
+            .and_then(|mut file| file.write_all(bytes))
+            .map_err(|error| BlocksError::Write {
+                file: path.display().to_string(),
+                problem: error.to_string(),
+            })
+    }
+}
+
+/// Files in memory.
+#[derive(Clone, Default, Debug)]
+pub struct Memory {
+    /// By name.
+    pub files: HashMap<String, Vec<u8>>,
+}
+
+impl Store for Memory {
+    fn shown(&self, file: &str) -> String {
+        format!("<memory>/{file}")
+    }
+
+    fn read(&self, file: &str, offset: u64, length: u64) -> Result<Vec<u8>, BlocksError> {
+        let bytes = self.files.get(file).ok_or_else(|| BlocksError::Read {
+            file: self.shown(file),
+            problem: "there is no such file".to_owned(),
+        })?;
+        let end = offset.saturating_add(length);
+        let range = bytes.get(offset as usize..end as usize);
+        let range = range.ok_or_else(|| BlocksError::Damaged {
+            file: self.shown(file),
+            offset,
+            problem: format!("expected {length} more bytes, found the end"),
+        })?;
+        Ok(range.to_vec())
+    }
+
+    fn length(&self, file: &str) -> Result<u64, BlocksError> {
+        let bytes = self.files.get(file).ok_or_else(|| BlocksError::Read {
+            file: self.shown(file),
+            problem: "there is no such file".to_owned(),
+        })?;
+        Ok(bytes.len() as u64)
+    }
+}
+
+impl Sink for Memory {
+    fn append(&mut self, file: &str, bytes: &[u8]) -> Result<(), BlocksError> {
+        let content = self.files.entry(file.to_owned()).or_default();
+        content.extend_from_slice(bytes);
+        Ok(())
+    }
+}
