@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
-use verdict_files::WholeFile;
+use verdict_files::{WholeFile, WholeFolder};
 
 use crate::interrupt::Interrupts;
 use crate::{CliError, ColorChoice, Paint};
@@ -79,6 +79,21 @@ impl Context {
             let problem = CliError::writing(path.display(), &error);
             match error.kind() {
                 io::ErrorKind::NotFound => problem.with_help("the folder must exist"),
+                _ => problem,
+            }
+        })
+    }
+
+    /// Starts a folder that appears whole or not at all. Call [`WholeFolder::finish`] when everything is in it.
+    pub fn create_folder(&self, path: &Path) -> Result<WholeFolder, CliError> {
+        let created = self.interrupts.pending_files().create_folder(path);
+        created.map_err(|error| {
+            let problem = CliError::writing(path.display(), &error);
+            match error.kind() {
+                io::ErrorKind::NotFound => problem.with_help("the folder around it must exist"),
+                io::ErrorKind::AlreadyExists => {
+                    problem.with_help("remove it, or choose another name")
+                }
                 _ => problem,
             }
         })

@@ -28,18 +28,29 @@ impl Progress {
 
     /// Shows how many `what` have been dealt with, if it is time to.
     pub(crate) fn done(&mut self, what: &str, count: u64) {
+        self.show(|seconds| {
+            let millions = count as f64 / 1e6;
+            let speed = millions / seconds;
+            format!("{millions:.1} million {what}, {speed:.1} million/s")
+        });
+    }
+
+    /// Shows how many of all tasks are done, and when the rest will be, if `fraction` of the work is done.
+    pub(crate) fn tasks(&mut self, done: u64, total: u64, fraction: f64) {
+        self.show(|seconds| {
+            let left = seconds * (1.0 - fraction) / fraction.max(1e-9);
+            format!("{done} of {total} tasks, about {left:.0} s left")
+        });
+    }
+
+    fn show(&mut self, text: impl FnOnce(f64) -> String) {
         let wait_until = self
             .last
             .map_or(self.started + PATIENCE, |last| last + PAUSE);
         if self.wanted && Instant::now() >= wait_until {
-            let seconds = self.started.elapsed().as_secs_f64();
-            let millions = count as f64 / 1e6;
-            let speed = millions / seconds;
+            let text = text(self.started.elapsed().as_secs_f64());
             // Losing progress is better than ending a long run because nobody listens.
-            let _ = write!(
-                io::stderr(),
-                "\r{millions:.1} million {what}, {speed:.1} million/s\x1b[K"
-            );
+            let _ = write!(io::stderr(), "\r{text}\x1b[K");
             self.last = Some(Instant::now());
         }
     }

@@ -5,10 +5,14 @@
 //! the way out of a panic - it is removed. A process that ends on Ctrl-C unwinds nothing, so every unfinished
 //! file is also listed in its [`PendingFiles`], whose [`remove_all`](PendingFiles::remove_all) is what a
 //! signal handler thread calls. Even `kill -9` leaves at worst a file whose name says that it is partial.
+//!
+//! A [`WholeFolder`] is the same for several files that belong together.
 #![forbid(unsafe_code)]
 
+mod folder;
 mod pending;
 mod whole;
 
+pub use folder::WholeFolder;
 pub use pending::PendingFiles;
 pub use whole::WholeFile;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
-use crate::WholeFile;
+use crate::{WholeFile, WholeFolder};
 
 /// The unfinished files of one process. Clones share one list.
 #[derive(Clone, Default, Debug)]
@@ -25,11 +25,15 @@ impl PendingFiles {
         WholeFile::create(destination, self.clone())
     }
 
-    /// Removes every unfinished file. For the end of the process: what is still being written is lost.
+    /// Starts a folder that must not exist yet; see [`WholeFolder`].
+    pub fn create_folder(&self, destination: &Path) -> io::Result<WholeFolder> {
+        WholeFolder::create(destination, self.clone())
+    }
+
+    /// Removes every unfinished file and folder. For the end of the process: what is still being written is lost.
     pub fn remove_all(&self) {
         for path in std::mem::take(&mut *self.locked()) {
-            // Nothing can be done about a file that cannot be removed, and its name says what it is.
-            let _ = fs::remove_file(path);
+            remove_path(&path);
         }
     }
 
@@ -48,12 +52,19 @@ impl PendingFiles {
 
     pub(crate) fn remove(&self, partial: &Path) {
         if self.locked().remove(partial) {
-            let _ = fs::remove_file(partial);
+            remove_path(partial);
         }
     }
 
     fn locked(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
         // The set is whole after every operation, so a panic elsewhere does not make it unusable.
         self.partial.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Nothing can be done about what cannot be removed, and its name says what it is.
+fn remove_path(path: &Path) {
+    if fs::remove_file(path).is_err() {
+        let _ = fs::remove_dir_all(path);
     }
 }

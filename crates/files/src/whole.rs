@@ -108,7 +108,7 @@ impl Seek for WholeFile {
 
 /// `dir/trace.bin` -> `dir/.trace.bin.4711.partial`: in the same folder, so that renaming cannot cross file
 /// systems; hidden; with the process id, so that two processes do not write one file.
-fn partial_name(destination: &Path) -> io::Result<PathBuf> {
+pub(crate) fn partial_name(destination: &Path) -> io::Result<PathBuf> {
     let Some(name) = destination.file_name() else {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,

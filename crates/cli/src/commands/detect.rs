@@ -7,6 +7,7 @@ use verdict_detect::{Algorithm, DetectError, Findings, Keep, PairBy, detect_read
 use verdict_events::TraceSource;
 use verdict_report::{Tone, compare_json, compare_text, detect_json, detect_text};
 
+use super::block_options::BlockOptions;
 use crate::progress::Progress;
 use crate::{CliError, Context, Exit, Format, FormatArgs, Paint};
 
@@ -15,13 +16,14 @@ Examples:
   verdict detect queue.std
   verdict detect queue.std --per-thread --format json
   verdict detect huge.std.gz --algorithm fasttrack
+  verdict detect huge.blocks --algorithm blocks --workers 8
   verdict detect queue.std --compare";
 
 /// Which trace to look at, how, and what to say.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The trace: a file in any known format, compressed or not; `-` is standard input
+    /// The trace: a file in any known format, compressed or not; `-` is standard input. For `blocks`, also a block trace
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
 
@@ -40,6 +42,9 @@ pub struct Args {
     /// When races make the command end with exit code 1
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     fail_on: FailOn,
+
+    #[command(flatten)]
+    blocks: BlockOptions,
 
     #[command(flatten)]
     format: FormatArgs,
@@ -63,6 +68,8 @@ enum AlgorithmChoice {
     Hb,
     /// What could race if locks were taken in another order
     Hybrid,
+    /// Every race, as independent tasks over block traces: in parallel, in bounded memory
+    Blocks,
 }
 
 impl From<AlgorithmChoice> for Algorithm {
@@ -75,6 +82,7 @@ impl From<AlgorithmChoice> for Algorithm {
             AlgorithmChoice::FastTrack => Self::FastTrack,
             AlgorithmChoice::Hb => Self::Hb,
             AlgorithmChoice::Hybrid => Self::Hybrid,
+            AlgorithmChoice::Blocks => Self::Blocks,
         }
     }
 }
@@ -89,6 +97,14 @@ enum FailOn {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
+    if args.algorithm == AlgorithmChoice::Blocks {
+        return run_blocks(args, context);
+    }
+    args.blocks.refuse()?;
+    if verdict_blocks::is_block_trace(&args.trace) {
+        let problem = format_args!("{}: is a block trace", args.trace.display());
+        return Err(CliError::bad_input(problem).with_help("use `--algorithm blocks`"));
+    }
     if args.compare {
         let (all, _) = look(&Algorithm::LIMITED, PairBy::Site, args, context)?;
         context.report(|out, paint| match args.format.format {
@@ -97,11 +113,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         })?;
         return Ok(exit(&all, args.fail_on));
     }
-    let by = if args.per_thread {
-        PairBy::ThreadAndSite
-    } else {
-        PairBy::Site
-    };
+    let by = pair_by(args);
     let (all, source) = look(&[args.algorithm.into()], by, args, context)?;
     let names = source.names();
     context.report(|out, paint| {
@@ -182,5 +194,26 @@ fn colours(paint: Paint) -> impl Fn(Tone, &str) -> String {
         Tone::Bad => paint.red(text).to_string(),
         Tone::Good => paint.green(text).to_string(),
         Tone::Dim => paint.dim(text).to_string(),
+    }
+}
+
+fn run_blocks(args: &Args, context: &Context) -> Result<Exit, CliError> {
+    let by = pair_by(args);
+    let (findings, index) = args.blocks.detect(&args.trace, by, context)?;
+    context.report(|out, paint| match args.format.format {
+        Format::Text => {
+            let text = detect_text(&findings, by, &index.names, &colours(paint));
+            out.write_all(text.as_bytes())
+        }
+        Format::Json => out.write_all(detect_json(&findings, by, &index.names).as_bytes()),
+    })?;
+    Ok(exit(&[findings], args.fail_on))
+}
+
+fn pair_by(args: &Args) -> PairBy {
+    if args.per_thread {
+        PairBy::ThreadAndSite
+    } else {
+        PairBy::Site
     }
 }

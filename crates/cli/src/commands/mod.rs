@@ -3,6 +3,8 @@
 //! To add one: a file with `Args` and `run(&Args, &Context) -> Result<Exit, CliError>`, a variant of [`Command`], an arm of
 //! [`run`]. Its help must end in examples; a test goes through all commands and looks.
 
+mod block_options;
+mod blocks;
 mod completions;
 mod detect;
 mod exec;
@@ -23,6 +25,8 @@ pub enum Command {
     Detect(detect::Args),
     /// Look at trace files, convert them, make them up
     Trace(trace::Args),
+    /// Build block traces, for finding the races of huge traces in parallel
+    Blocks(blocks::Args),
     /// Run a program under the engine, deterministically
     Exec(exec::Args),
     /// Run a program and keep what is needed to repeat that very execution
@@ -39,6 +43,7 @@ pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError
     match command {
         Command::Detect(args) => detect::run(args, context),
         Command::Trace(args) => trace::run(args, context),
+        Command::Blocks(args) => blocks::run(args, context),
         Command::Exec(args) => exec::run(args, context),
         Command::Record(args) => record::run(args, context),
         Command::Replay(args) => replay::run(args, context),
