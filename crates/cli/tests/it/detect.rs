@@ -208,13 +208,13 @@ fn bad_input_is_one_sentence() {
     check(
         &["trace.std", "--algorithm", "magic"],
         &expect![[r#"
-        --- stderr
-        error: invalid value 'magic' for '--algorithm <NAME>'
-          [possible values: adjacent, local, race, current, fasttrack, hb, hybrid]
+            --- stderr
+            error: invalid value 'magic' for '--algorithm <NAME>'
+              [possible values: adjacent, local, race, current, fasttrack, hb, hybrid, blocks]
 
-        For more information, try '--help'.
-        --- exit 2
-    "#]],
+            For more information, try '--help'.
+            --- exit 2
+        "#]],
     );
     check(
         &["trace.std", "--compare", "--algorithm", "hb"],
