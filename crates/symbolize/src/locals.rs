@@ -33,7 +33,7 @@ pub(crate) fn find(
             let type_id = variables::type_of(units, id)?;
             let offset = address.checked_sub(starts)?;
             (offset < types::byte_size(units, type_id)?)
-                .then(|| variables::describe(units, id, type_id, offset, size, false))
+                .then(|| variables::describe(units, id, type_id, offset, size, None))
         })
 }
 

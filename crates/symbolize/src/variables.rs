@@ -34,9 +34,16 @@ pub struct Variable {
 #[derive(Default, Debug)]
 pub(crate) struct VariableIndex {
     /// By linked address.
-    globals: BTreeMap<u64, EntryId>,
+    globals: BTreeMap<u64, Placed>,
     /// By offset in the module's block of thread-local storage.
-    thread_locals: BTreeMap<u64, EntryId>,
+    thread_locals: BTreeMap<u64, Placed>,
+}
+
+/// A variable and the entries around it, the outermost first, without the unit itself.
+#[derive(Debug)]
+struct Placed {
+    id: EntryId,
+    around: Box<[UnitOffset]>,
 }
 
 enum Place {
@@ -58,11 +65,13 @@ impl VariableIndex {
 
     fn read_unit(&mut self, unit: UnitRef<'_, Reader>, number: usize) -> gimli::Result<()> {
         let mut entries = unit.entries_raw(None)?;
+        let mut around = Around::default();
         while !entries.is_empty() {
-            let offset = entries.next_offset();
+            let (offset, depth) = (entries.next_offset(), entries.next_depth());
             let Some(abbreviation) = entries.read_abbreviation()? else {
                 continue;
             };
+            around.enter(depth, offset, abbreviation.has_children());
             let attributes = abbreviation.attributes();
             let placed = abbreviation.tag() == gimli::DW_TAG_variable
                 && attributes
@@ -77,10 +86,16 @@ impl VariableIndex {
                     unit: number,
                     offset,
                 };
+                let placed = || Placed {
+                    id,
+                    around: around.outside(depth).collect(),
+                };
                 // Units that share a variable tell the same of it; the first is as good as any, and the same every time.
                 match place {
-                    Place::Global(address) => self.globals.entry(address).or_insert(id),
-                    Place::ThreadLocal(offset) => self.thread_locals.entry(offset).or_insert(id),
+                    Place::Global(address) => self.globals.entry(address).or_insert_with(placed),
+                    Place::ThreadLocal(offset) => {
+                        self.thread_locals.entry(offset).or_insert_with(placed)
+                    }
                 };
             }
         }
@@ -139,8 +154,9 @@ fn fixed_place(unit: &UnitRef<'_, Reader>, expression: gimli::Expression<Reader>
 }
 
 /// The last variable that starts at or before the place, if it reaches so far.
-fn find(index: &BTreeMap<u64, EntryId>, units: &Units, place: u64, size: u64) -> Option<Variable> {
-    let (&start, &id) = index.range(..=place).next_back()?;
+fn find(index: &BTreeMap<u64, Placed>, units: &Units, place: u64, size: u64) -> Option<Variable> {
+    let (&start, placed) = index.range(..=place).next_back()?;
+    let id = placed.id;
     let offset = place - start;
     let type_id = type_of(units, id)?;
     let whole = types::byte_size(units, type_id);
@@ -148,38 +164,29 @@ fn find(index: &BTreeMap<u64, EntryId>, units: &Units, place: u64, size: u64) ->
     if offset > 0 && whole.is_none_or(|whole| offset >= whole) {
         return None;
     }
-    Some(describe(units, id, type_id, offset, size, true))
+    let parents = Parents::of(units, placed);
+    Some(describe(units, id, type_id, offset, size, Some(parents)))
 }
 
-/// Everything about a variable and a part of it.
+/// Everything about a variable and a part of it. Variables of frames have no parents worth naming.
 pub(crate) fn describe(
     units: &Units,
     id: EntryId,
     type_id: EntryId,
     offset: u64,
     size: u64,
-    qualify: bool,
+    parents: Option<Parents>,
 ) -> Variable {
     let part = types::part(units, type_id, offset, size);
-    let parents = if qualify {
-        Parents::of(units, id)
-    } else {
-        Parents::default()
-    };
     let own = units.name(id).unwrap_or_else(|| "?".to_owned());
-    let linked = units
-        .linkage_name(id)
-        .map(|name| addr2line::demangle_auto(name.into(), None).into_owned());
-    let full = match (qualify, linked) {
+    let name = match &parents {
         // The linker's name of a static of a function has the whole signature of the function in it.
-        _ if parents.function.is_some() => own,
-        (true, Some(linked)) => linked,
-        (true, None) if !parents.names.is_empty() => format!("{}::{own}", parents.names.join("::")),
+        Some(parents) if parents.function.is_none() => parents.qualify(units, id, own),
         _ => own,
     };
     Variable {
-        name: full + &part.path,
-        function: parents.function,
+        name: name + &part.path,
+        function: parents.and_then(|parents| parents.function),
         type_name: part.type_name,
         declared: declared(units, id),
         size: types::byte_size(units, type_id),
@@ -195,21 +202,24 @@ pub(crate) fn type_of(units: &Units, id: EntryId) -> Option<EntryId> {
 
 /// What a variable is declared in.
 #[derive(Default)]
-struct Parents {
+pub(crate) struct Parents {
     /// Namespaces and classes, the outermost first.
     names: Vec<String>,
     function: Option<String>,
 }
 
 impl Parents {
-    fn of(units: &Units, id: EntryId) -> Self {
+    fn of(units: &Units, placed: &Placed) -> Self {
         // A member of a class that is defined outside of it is declared inside.
         let declaration = units
-            .entry(id)
-            .and_then(|entry| units.follow(id, &entry, gimli::DW_AT_specification))
-            .unwrap_or(id);
+            .entry(placed.id)
+            .and_then(|entry| units.follow(placed.id, &entry, gimli::DW_AT_specification));
+        let around = match declaration {
+            Some(declaration) => ancestors(units, declaration).unwrap_or_default(),
+            None => in_unit(placed.id.unit, placed.around.iter().copied()),
+        };
         let mut parents = Self::default();
-        for parent in ancestors(units, declaration).unwrap_or_default() {
+        for parent in around {
             let Some(entry) = units.entry(parent) else {
                 continue;
             };
@@ -229,6 +239,14 @@ impl Parents {
         }
         parents
     }
+
+    fn qualify(&self, units: &Units, id: EntryId, own: String) -> String {
+        match units.linkage_name(id) {
+            Some(linked) => addr2line::demangle_auto(linked.into(), None).into_owned(),
+            None if self.names.is_empty() => own,
+            None => format!("{}::{own}", self.names.join("::")),
+        }
+    }
 }
 
 /// Demangled, and without parameters.
@@ -240,30 +258,47 @@ pub(crate) fn function_name(units: &Units, id: EntryId) -> Option<String> {
     Some(name)
 }
 
-/// The entries around an entry, the outermost first, without the unit itself.
+/// The entries around the one that is being read.
+#[derive(Default)]
+struct Around(Vec<(isize, UnitOffset)>);
+
+impl Around {
+    fn enter(&mut self, depth: isize, offset: UnitOffset, has_children: bool) {
+        while self.0.last().is_some_and(|(above, _)| *above >= depth) {
+            self.0.pop();
+        }
+        if has_children {
+            self.0.push((depth, offset));
+        }
+    }
+
+    /// Those around an entry of this depth, without the unit itself.
+    fn outside(&self, depth: isize) -> impl Iterator<Item = UnitOffset> {
+        let outside = self.0.iter().skip(1);
+        outside
+            .take_while(move |(above, _)| *above < depth)
+            .map(|&(_, offset)| offset)
+    }
+}
+
+fn in_unit(unit: usize, offsets: impl Iterator<Item = UnitOffset>) -> Vec<EntryId> {
+    offsets.map(|offset| EntryId { unit, offset }).collect()
+}
+
+/// The entries around an entry, the outermost first, without the unit itself: the unit is read up to there.
 fn ancestors(units: &Units, id: EntryId) -> Option<Vec<EntryId>> {
     let unit = units.unit(id.unit)?;
     let mut entries = unit.entries_raw(None).ok()?;
-    let mut around: Vec<(isize, UnitOffset)> = Vec::new();
+    let mut around = Around::default();
     while !entries.is_empty() {
         let (offset, depth) = (entries.next_offset(), entries.next_depth());
         let Some(abbreviation) = entries.read_abbreviation().ok()? else {
             continue;
         };
-        around.truncate(
-            around
-                .iter()
-                .position(|(above, _)| *above >= depth)
-                .unwrap_or(around.len()),
-        );
+        around.enter(depth, offset, abbreviation.has_children());
         if offset == id.offset {
-            let inner = around.iter().skip(1).map(|&(_, offset)| EntryId {
-                unit: id.unit,
-                offset,
-            });
-            return Some(inner.collect());
+            return Some(in_unit(id.unit, around.outside(depth)));
         }
-        around.push((depth, offset));
         entries.skip_attributes(abbreviation.attributes()).ok()?;
     }
     None
