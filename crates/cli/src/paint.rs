@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display};
 
+use verdict_report::Tone;
+
 /// Wraps text in terminal colours, or leaves it as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Paint {
@@ -47,6 +49,16 @@ impl Paint {
     /// For advice and places in the program.
     pub fn cyan<T: Display>(self, text: T) -> impl Display {
         self.with("36", text)
+    }
+
+    /// How reports are painted.
+    pub(crate) fn tones(self) -> impl Fn(Tone, &str) -> String {
+        move |tone, text| match tone {
+            Tone::Heading => self.bold(text).to_string(),
+            Tone::Bad => self.red(text).to_string(),
+            Tone::Good => self.green(text).to_string(),
+            Tone::Dim => self.dim(text).to_string(),
+        }
     }
 
     fn with<T: Display>(self, code: &'static str, text: T) -> Painted<T> {

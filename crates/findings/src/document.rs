@@ -75,6 +75,7 @@ impl ProgramFindings {
     pub fn from_json(json: &[u8]) -> Result<Self, ReadError> {
         /// The schema first, so that a newer document gets the message it deserves.
         #[derive(Deserialize)]
+        #[serde(rename = "findings")]
         struct Head {
             schema: String,
         }

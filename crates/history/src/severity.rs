@@ -8,6 +8,7 @@ use verdict_findings::{Class, Race};
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Nobody asked, or there was no answer.
+    #[serde(rename = "unclassified")]
     Unknown,
     /// Predicted, but never brought about.
     NotReproduced,

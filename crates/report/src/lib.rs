@@ -23,6 +23,8 @@ pub use detect_text::detect_text;
 pub use findings_text::{ReportOptions, findings_text};
 pub use github::findings_github;
 pub use html::findings_html;
+pub use plain::one_line;
 pub use ranking::{Rank, worst_first};
 pub use sarif::findings_sarif;
 pub use text::Tone;
+pub use words::headline;

@@ -4,7 +4,8 @@
 const NAME_CHARS_MAX: usize = 120;
 
 /// The text with line ends, control characters and what turns the direction of writing shown as escapes.
-pub(crate) fn one_line(text: &str) -> String {
+#[must_use]
+pub fn one_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

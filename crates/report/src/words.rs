@@ -4,7 +4,7 @@
 
 use verdict_findings::{
     Access, AccessKind, ConsequenceKind, Frame, Label, Lock, LockMode, OutputDifference,
-    ProgramFindings, Race, Variable, VariableKind, Verdict, WhichOrder,
+    ProgramFindings, Race, Variable, VariableKind, Verdict, WhichOrder, bytes_of_text,
 };
 
 use crate::plain::{name, one_line, shortened};
@@ -12,7 +12,8 @@ use crate::ranking::Rank;
 use crate::text::{count, number};
 
 /// What happens to the program, in a sentence without a full stop.
-pub(crate) fn headline(race: &Race) -> String {
+#[must_use]
+pub fn headline(race: &Race) -> String {
     match (Rank::of(race), &race.verdict) {
         (Rank::SpecViolated, Some(verdict)) => violation(verdict),
         (Rank::OutputDiffers, Some(verdict)) => match &verdict.output_difference {
@@ -328,19 +329,27 @@ pub(crate) fn program(findings: &ProgramFindings) -> String {
         .join(" ")
 }
 
-/// A word that a shell takes as it is meant.
+/// A word that a shell takes as it is meant. It is given as [`text_of_bytes`](verdict_findings::text_of_bytes) makes it.
 pub(crate) fn shell_word(word: &str) -> String {
-    let harmless = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(harmless) {
-        return word.to_owned();
+    let bytes = bytes_of_text(word);
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./:=,+@%".contains(byte);
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.is_empty() && text.bytes().all(|byte| plain(&byte)) => text,
+        Ok(text) if one_line(&text) == text => format!("'{}'", text.replace('\'', r"'\''")),
+        Ok(text) => ansi_quoted(text.as_bytes()),
+        Err(error) => ansi_quoted(error.as_bytes()),
     }
-    if word.chars().any(char::is_control) {
-        return format!(
-            "$'{}'",
-            one_line(&word.replace('\\', "\\\\").replace('\'', "\\'"))
-        );
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// `$'caf\xe9'`: for what cannot be typed.
+fn ansi_quoted(bytes: &[u8]) -> String {
+    let one = |byte: &u8| match byte {
+        b'\'' | b'\\' => format!("\\{}", *byte as char),
+        b' '..=b'~' => (*byte as char).to_string(),
+        other => format!("\\x{other:02x}"),
+    };
+    let quoted: String = bytes.iter().map(one).collect();
+    format!("$'{quoted}'")
 }
 
 /// The commands that show the race again, each with what it shows.
@@ -376,10 +385,19 @@ mod tests {
 
     #[test]
     fn shells_take_words_as_they_are_meant() {
-        let shown = ["a-b.c", "", "in put", "it's", "a\nb'\\"].map(shell_word);
-        assert_eq!(
-            shown,
-            ["a-b.c", "''", "'in put'", r"'it'\''s'", r"$'a\nb\'\\'"]
-        );
+        let words = [
+            "a-b.c", "", "in put", "it's", "a\nb'\\", "caf\\xe9", "a\\\\b",
+        ];
+        let shown = words.map(shell_word);
+        let expected = [
+            "a-b.c",
+            "''",
+            "'in put'",
+            r"'it'\''s'",
+            r"$'a\x0ab\'\\'",
+            r"$'caf\xe9'",
+            r"'a\b'",
+        ];
+        assert_eq!(shown, expected);
     }
 }

@@ -6,11 +6,16 @@
 mod block_options;
 mod blocks;
 mod completions;
+mod database;
 mod detect;
 mod exec;
+mod fail_on;
+mod list;
 mod man;
+mod mark;
 mod record;
 mod replay;
+mod report;
 mod run_options;
 mod trace;
 
@@ -33,6 +38,12 @@ pub enum Command {
     Record(record::Args),
     /// Repeat a recorded execution
     Replay(replay::Args),
+    /// Tell again what a run found: text, HTML, SARIF, JSON
+    Report(report::Args),
+    /// List the races that the project knows, with every verdict they had
+    List(list::Args),
+    /// Say what to think of a race, with a reason
+    Mark(mark::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
     /// Print the manual page, or write all of them into a folder
@@ -47,6 +58,9 @@ pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError
         Command::Exec(args) => exec::run(args, context),
         Command::Record(args) => record::run(args, context),
         Command::Replay(args) => replay::run(args, context),
+        Command::Report(args) => report::run(args, context),
+        Command::List(args) => list::run(args, context),
+        Command::Mark(args) => mark::run(args, context),
         Command::Completions(args) => completions::run(args, context),
         Command::Man(args) => man::run(args, context),
     }
