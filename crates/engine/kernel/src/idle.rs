@@ -66,6 +66,9 @@ impl Kernel {
         if self.journal.is_replay() {
             return self.replay_wakes();
         }
+        if self.poll_world() {
+            return;
+        }
         let mut polls = self.descriptor_polls();
         if !polls.is_empty() && host_poll(&mut polls, 0) > 0 {
             self.wake_ready(&polls);
@@ -74,6 +77,9 @@ impl Kernel {
 
     fn descriptor_polls(&self) -> Vec<libc::pollfd> {
         let mut polls = Vec::new();
+        if self.world.is_some() {
+            return polls;
+        }
         for thread in &self.threads {
             if let State::Waiting(Wait::Descriptors { polls: wanted, .. }) = &thread.state {
                 polls.extend(wanted.iter().map(|(fd, events)| libc::pollfd {
@@ -200,7 +206,8 @@ impl Kernel {
                 let for_signal = |thread: &crate::Thread| {
                     matches!(thread.state, State::Waiting(Wait::Signal { .. }))
                 };
-                if !outside && !self.threads.iter().any(for_signal) {
+                let signals = self.world.is_none() && self.threads.iter().any(for_signal);
+                if !outside && !signals {
                     return Idle::Deadlock;
                 }
                 self.wait_outside(polls, None);

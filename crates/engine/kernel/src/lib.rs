@@ -14,6 +14,7 @@ mod syscalls;
 mod thread;
 mod time;
 mod timers;
+mod world;
 
 pub use idle::Idle;
 pub use journal::{Divergence, Journal, Recorder, ReplayEnd, Replayer};
@@ -25,6 +26,10 @@ pub use syscalls::{
 };
 pub use thread::{Call, Registers, State, Thread, VectorState, Wait};
 pub use time::{Clock, ClockMode, SECOND_NS};
+pub use world::{
+    AfterInput, Answer, Effect, Env, GuestBuffer, GuestMemory, Input, OutputMode, PrivatePolicy, Said,
+    Stream, Transcript, WaitSet, World, WorldMode, WorldSetup, private_policy,
+};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -185,6 +190,8 @@ pub struct Options {
     pub argv: Vec<Vec<u8>>,
     /// The personality to give to native children.
     pub personality: u64,
+    /// Where its files and connections are.
+    pub world: WorldMode,
 }
 
 /// The guest's operating system.
@@ -232,13 +239,15 @@ pub struct Kernel {
     random_descriptors: BTreeSet<i32>,
     /// Whether the outside is recorded or replayed.
     pub journal: Journal,
+    /// The guest's own files and connections, if it must not touch the host's.
+    pub world: Option<Box<World>>,
 }
 
 impl Kernel {
     /// A guest with one thread. `signal_fd` delivers the host's asynchronous signals.
     pub fn new(options: Options, registers: Registers, signal_fd: i32) -> Self {
         let first = Thread::first(FIRST_PID, registers, options.vector_len);
-        Kernel {
+        let mut kernel = Kernel {
             memory: Memory::new(),
             threads: vec![first],
             wait_started: vec![0],
@@ -265,7 +274,10 @@ impl Kernel {
                 .collect(),
             random_descriptors: BTreeSet::new(),
             journal: Journal::Live,
-        }
+            world: None,
+        };
+        kernel.make_world();
+        kernel
     }
 
     /// The running thread.

@@ -17,7 +17,7 @@ pub(crate) struct Timer {
 
 impl Timer {
     /// Number of expirations up to `now`; moves on to the next one.
-    fn expire(&mut self, now: u64) -> u64 {
+    pub(crate) fn expire(&mut self, now: u64) -> u64 {
         let Some(next) = self.next.filter(|next| *next <= now) else {
             return 0;
         };
@@ -88,6 +88,9 @@ impl Kernel {
         for (id, notify) in fired {
             self.notify(id, notify);
         }
+        if let Some(world) = &mut self.world {
+            world.fire_timers(now);
+        }
         for (descriptor, (timer, _)) in &mut self.timers.descriptors {
             let count = timer.expire(now);
             if count > 0 {
@@ -126,6 +129,7 @@ impl Kernel {
                     .values()
                     .map(|(timer, _)| timer.next),
             )
+            .chain(self.world.as_ref().map(|world| world.next_timer()))
             .flatten();
         wall.chain(
             self.timers
@@ -147,6 +151,7 @@ impl Kernel {
                     .values()
                     .map(|(timer, _)| timer.next),
             )
+            .chain(self.world.as_ref().map(|world| world.next_timer()))
             .flatten()
             .min()
     }

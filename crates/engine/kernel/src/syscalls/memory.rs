@@ -31,7 +31,7 @@ impl Kernel {
         }
     }
 
-    pub(super) fn sys_madvise(&mut self, a: [u64; 6]) -> SysResult {
+    pub(crate) fn sys_madvise(&mut self, a: [u64; 6]) -> SysResult {
         if !crate::is_guest_range(a[0], a[1]) {
             return Err(libc::ENOMEM);
         }
@@ -87,7 +87,7 @@ impl Kernel {
     }
 
     /// Only on itself: the pids of other processes are not the guest's to know.
-    pub(super) fn sys_process_vm(&mut self, number: u64, mut a: [u64; 6]) -> SysResult {
+    pub(crate) fn sys_process_vm(&mut self, number: u64, mut a: [u64; 6]) -> SysResult {
         a[0] = self.to_real_pid(a[0] as i32).ok_or(libc::ESRCH)? as u64;
         self.pass(number, a)
     }

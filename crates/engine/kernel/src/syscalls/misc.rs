@@ -27,7 +27,7 @@ impl Kernel {
         Ok(0)
     }
 
-    pub(super) fn sys_prctl(&mut self, a: [u64; 6]) -> SysResult {
+    pub(crate) fn sys_prctl(&mut self, a: [u64; 6]) -> SysResult {
         match a[0] as i32 {
             libc::PR_SET_NAME => {
                 let mut name = [0; 16];

@@ -91,6 +91,9 @@ impl Kernel {
 
     /// Performs a call here or on the host.
     pub(crate) fn dispatch_live(&mut self, call: &Call) -> Flow {
+        if let Some(flow) = self.private_call(call) {
+            return flow;
+        }
         let Some(entry) = table::entry(call.number) else {
             return Flow::error(libc::ENOSYS);
         };

@@ -30,7 +30,7 @@ struct CloneRequest {
 }
 
 impl Kernel {
-    pub(super) fn sys_clone(&mut self, a: [u64; 6]) -> Flow {
+    pub(crate) fn sys_clone(&mut self, a: [u64; 6]) -> Flow {
         self.clone_with(CloneRequest {
             flags: a[0],
             stack: a[1],
@@ -41,7 +41,7 @@ impl Kernel {
         })
     }
 
-    pub(super) fn sys_clone3(&mut self, args: u64, size: u64) -> Flow {
+    pub(crate) fn sys_clone3(&mut self, args: u64, size: u64) -> Flow {
         if size < 64 {
             return Flow::error(libc::EINVAL);
         }

@@ -135,7 +135,7 @@ impl Kernel {
     }
 
     /// Puts a mask in force for the time of one call (`ppoll` and the like).
-    pub(super) fn swap_mask(&mut self, set: u64) -> Result<(), i32> {
+    pub(crate) fn swap_mask(&mut self, set: u64) -> Result<(), i32> {
         if set != 0 && self.thread().saved_mask.is_none() {
             let mask = self.memory.read_u64(set)? & !UNBLOCKABLE;
             let thread = self.thread();
@@ -185,7 +185,7 @@ impl Kernel {
     }
 
     /// A write to a closed pipe: the guest's signal, not the executor's.
-    pub(super) fn broken_pipe(&mut self) {
+    pub(crate) fn broken_pipe(&mut self) {
         // SAFETY: takes the blocked, pending SIGPIPE of this thread off the host's queue, if it is there.
         unsafe {
             let mut set: libc::sigset_t = std::mem::zeroed();
@@ -201,7 +201,7 @@ impl Kernel {
         self.send_to_thread(self.current, info);
     }
 
-    pub(super) fn sys_kill(&mut self, pid: i32, signal: i32) -> SysResult {
+    pub(crate) fn sys_kill(&mut self, pid: i32, signal: i32) -> SysResult {
         if !(0..=SIGNALS as i32).contains(&signal) {
             return Err(libc::EINVAL);
         }
@@ -276,7 +276,7 @@ impl Kernel {
         Ok(0)
     }
 
-    fn uid(&self) -> u32 {
+    pub(crate) fn uid(&self) -> u32 {
         // SAFETY: cannot fail.
         unsafe { libc::getuid() }
     }
