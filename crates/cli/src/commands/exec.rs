@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use verdict_launch::{LaunchOptions, SignalPolicy};
-use verdict_protocol::{AccessLog, Clock, ExecutorConfig};
+use verdict_protocol::{AccessLog, Clock, ExecutorConfig, World};
 
 use super::run_options::ScheduleArgs;
 use crate::{CliError, Context, Exit, FormatArgs};
@@ -18,6 +18,7 @@ Examples:
   verdict exec -- ./server --port 8080
   verdict exec --schedule random --seed 7 -- ./queue
   verdict exec --stats -- gzip -k big.log
+  verdict exec --private -- ./cleanup --delete-everything
   verdict exec --stats-file run.json --format json -- ./queue
 
 Ends with the program's own exit code, or with 128+N when signal N ended it.
@@ -37,6 +38,15 @@ pub struct Args {
     /// Also run programs that the program starts under the engine
     #[arg(long)]
     follow_children: bool,
+
+    /// Run in a world of its own: files are as they are, but what the program changes, starts, sends or signals is
+    /// only so inside; standard input is empty
+    #[arg(long, conflicts_with = "clock")]
+    private: bool,
+
+    /// With --private: what the program reads from standard input
+    #[arg(long, value_name = "FILE", requires = "private")]
+    input: Option<PathBuf>,
 
     /// At the end, say on standard error what was done: instructions, switches, system calls, time
     #[arg(long)]
@@ -92,7 +102,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         signals: SignalPolicy::GuestDecides,
         ..LaunchOptions::default()
     };
-    let ending = verdict_launch::run(&config(args), &options).map_err(CliError::cannot_run)?;
+    let config = config(args)?;
+    let ending = verdict_launch::run(&config, &options).map_err(CliError::cannot_run)?;
     if let verdict_launch::Ending::Reported(report) = &ending
         && (args.stats || args.stats_file.is_some())
     {
@@ -105,8 +116,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     ending::to_exit(&ending, &options)
 }
 
-fn config(args: &Args) -> ExecutorConfig {
-    ExecutorConfig {
+fn config(args: &Args) -> Result<ExecutorConfig, CliError> {
+    Ok(ExecutorConfig {
         clock: match args.clock {
             ClockChoice::Virtual => Clock::Virtual,
             ClockChoice::Real => Clock::Real,
@@ -115,8 +126,22 @@ fn config(args: &Args) -> ExecutorConfig {
         accesses: args.accesses.into(),
         watched: args.watch.clone(),
         stats: args.stats || args.stats_file.is_some(),
+        world: world(args)?,
         ..args.schedule.config(&args.program)
+    })
+}
+
+fn world(args: &Args) -> Result<World, CliError> {
+    if !args.private {
+        return Ok(World::Host);
     }
+    let input = match &args.input {
+        Some(path) => std::fs::read(path).map_err(|error| {
+            CliError::bad_input(format_args!("{}: cannot be read: {error}", path.display()))
+        })?,
+        None => Vec::new(),
+    };
+    Ok(World::Private { input })
 }
 
 fn address(text: &str) -> Result<u64, String> {

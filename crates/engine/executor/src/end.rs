@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use verdict_kernel::{Mapping, Role, SignalInfo};
 use verdict_protocol::{
     AccessStats, CallStack, EngineFault, GuestFault, MappedModule, Outcome, Refusal, Registers,
-    Report, ReportWriter, Stats, ThreadStats,
+    Report, ReportWriter, Stats, ThreadStats, WorldStats,
 };
 
 /// Exit status of an executor that has reported.
@@ -164,6 +164,22 @@ impl Executor {
         }
     }
 
+    fn world_stats(&self) -> Option<WorldStats> {
+        const ATTEMPTS_MAX: usize = 20;
+        let world = self.kernel.world.as_ref()?;
+        let (attempts, held_back) = world.effects();
+        Some(WorldStats {
+            output_bytes: world.transcript().total(),
+            output_hash: world.transcript().hash(),
+            held_back,
+            attempts: attempts
+                .iter()
+                .take(ATTEMPTS_MAX)
+                .map(ToString::to_string)
+                .collect(),
+        })
+    }
+
     fn stats(&mut self) -> Stats {
         let cache = self.cache.stats();
         self.times.total_ns = self.started.elapsed().as_nanos() as u64;
@@ -194,6 +210,7 @@ impl Executor {
                 hash: log.hashes().then_some(log.hash),
             }),
             watch_stops: self.watch.stops,
+            world: self.world_stats(),
             times: self.config.stats.then_some(self.times),
         }
     }

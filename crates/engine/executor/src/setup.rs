@@ -7,10 +7,14 @@ use std::path::PathBuf;
 use std::time::Instant;
 use verdict_cache::CodeCache;
 use verdict_cpu::{Context, Gpr, layout};
-use verdict_kernel::{Action, ClockMode, Kernel, MapRequest, Options, Registers};
+use verdict_kernel::{
+    Action, AfterInput, ClockMode, Input, Kernel, MapRequest, Options, OutputMode, Registers,
+    WorldMode, WorldSetup,
+};
 use verdict_loader::{Layout, LoadPlan, Lookup, MappingSource, Request, StackInput};
 use verdict_protocol::{
     AccessLog as AccessChoice, Clock, ExecutorConfig, PartTimes, ReportWriter, SchedulePolicy,
+    World,
 };
 use verdict_reexec::Heartbeat;
 use verdict_schedule::{RandomScheduler, RoundRobin, Scheduler};
@@ -61,6 +65,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         program: plan.program.path.clone(),
         argv: plan.argv.clone(),
         personality: 0,
+        world: world(&config),
     };
     let mut kernel = Kernel::new(options, Registers::default(), signal_fd);
     kernel.threads[0].signal_mask = config
@@ -111,6 +116,21 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         started,
         deadlock_told: false,
     })
+}
+
+/// Where the guest's files and connections are to be.
+fn world(config: &ExecutorConfig) -> WorldMode {
+    match &config.world {
+        World::Host => WorldMode::Host,
+        World::Private { input } => WorldMode::Private(WorldSetup {
+            input: Input::Data {
+                bytes: input.clone(),
+                after: AfterInput::EndOfFile,
+            },
+            output: OutputMode::Show,
+            ..WorldSetup::default()
+        }),
+    }
 }
 
 /// The file behind a descriptor of the channel, which stays open.

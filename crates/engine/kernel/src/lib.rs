@@ -27,8 +27,8 @@ pub use syscalls::{
 pub use thread::{Call, Registers, State, Thread, VectorState, Wait};
 pub use time::{Clock, ClockMode, SECOND_NS};
 pub use world::{
-    AfterInput, Answer, Effect, Env, GuestBuffer, GuestMemory, Input, OutputMode, PrivatePolicy, Said,
-    Stream, Transcript, WaitSet, World, WorldMode, WorldSetup, private_policy,
+    AfterInput, Answer, Effect, Env, GuestBuffer, GuestMemory, Input, OutputMode, PrivatePolicy,
+    Said, Stream, Transcript, WaitSet, World, WorldMode, WorldSetup, private_policy,
 };
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

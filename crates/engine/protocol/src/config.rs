@@ -30,6 +30,9 @@ pub struct ExecutorConfig {
     pub stats: bool,
     /// Whether the run is recorded, or repeats one that was.
     pub mode: Mode,
+    /// Where the guest's files and connections are.
+    #[serde(default)]
+    pub world: World,
     /// Set when a guest replaces its program: what stays.
     pub inherited: Option<Inherited>,
 }
@@ -71,6 +74,7 @@ impl ExecutorConfig {
             watched: Vec::new(),
             stats: false,
             mode: Mode::Live,
+            world: World::Host,
             inherited: None,
         }
     }
@@ -122,6 +126,20 @@ impl Mode {
             Self::Record { fd, .. } | Self::Replay { fd, .. } => Some(fd),
         }
     }
+}
+
+/// Where the guest's files and connections are.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum World {
+    /// On the host: what the guest changes is changed.
+    #[default]
+    Host,
+    /// In the executor alone: the guest sees the host's files, and what it does to them goes nowhere.
+    Private {
+        /// What the guest reads from standard input; the end of it follows.
+        input: Vec<u8>,
+    },
 }
 
 /// A moment of an execution: when this thread has retired this many instructions.

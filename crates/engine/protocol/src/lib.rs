@@ -21,11 +21,11 @@ mod outcome;
 mod stats;
 mod status;
 
-pub use config::{AccessLog, Clock, ExecutorConfig, Inherited, Mode, SchedulePolicy, Until};
+pub use config::{AccessLog, Clock, ExecutorConfig, Inherited, Mode, SchedulePolicy, Until, World};
 pub use frame::{FrameError, ReportWriter, read_config, read_report, write_config};
 pub use outcome::{
     CallStack, Divergence, EngineFault, GuestFault, MappedModule, Outcome, REGISTER_NAMES, Refusal,
     Registers, ReplayStop, Report,
 };
-pub use stats::{AccessStats, PartTimes, Stats, ThreadStats};
+pub use stats::{AccessStats, PartTimes, Stats, ThreadStats, WorldStats};
 pub use status::{STATUS_BYTES, Status};

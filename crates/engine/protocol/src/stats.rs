@@ -28,8 +28,24 @@ pub struct Stats {
     /// Times that a watched instruction was about to run.
     #[serde(default)]
     pub watch_stops: u64,
+    /// What happened in the private world, where there was one.
+    #[serde(default)]
+    pub world: Option<WorldStats>,
     /// Where the time went, where it was measured. Differs from run to run.
     pub times: Option<PartTimes>,
+}
+
+/// A private world at its end.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct WorldStats {
+    /// Bytes written to standard output and error.
+    pub output_bytes: u64,
+    /// The hash over them in order.
+    pub output_hash: u64,
+    /// How often the guest wanted to reach the outside and could not.
+    pub held_back: u64,
+    /// The first of these attempts, in words.
+    pub attempts: Vec<String>,
 }
 
 /// One thread.

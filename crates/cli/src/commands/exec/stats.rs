@@ -60,6 +60,20 @@ fn text(stats: &Stats) -> String {
             format!("{}{hash}", grouped(accesses.logged)),
         );
     }
+    if let Some(world) = &stats.world {
+        line(
+            "output",
+            format!(
+                "{} bytes (hash {:016x})",
+                grouped(world.output_bytes),
+                world.output_hash
+            ),
+        );
+        line("held back", grouped(world.held_back));
+        for attempt in &world.attempts {
+            line("", attempt.clone());
+        }
+    }
     if let Some(times) = stats.times {
         for (name, nanoseconds) in parts(&times) {
             line(
@@ -97,6 +111,12 @@ fn json(stats: &Stats) -> Value {
         "syscalls": stats.syscalls,
         "accesses": stats.accesses.map(|a| json!({ "logged": a.logged, "hash": a.hash.map(hex) })),
         "watch_stops": stats.watch_stops,
+        "world": stats.world.as_ref().map(|w| json!({
+            "output_bytes": w.output_bytes,
+            "output_hash": hex(w.output_hash),
+            "held_back": w.held_back,
+            "attempts": w.attempts,
+        })),
         "times_ns": stats.times.map(|t| json!({
             "start": t.start_ns,
             "guest": t.guest_ns,
@@ -145,6 +165,7 @@ mod tests {
                     logged: 10,
                     hash: Some(u64::MAX),
                 }),
+                world: None,
                 times: Some(PartTimes {
                     start_ns: 1_500_000,
                     total_ns: 2_000_000_000,

@@ -57,9 +57,7 @@ impl World {
             LastLink::Follow
         };
         match self.find(at, path, last)? {
-            Found::Place(place) => {
-                Ok(self.meta(place.node.ok_or(libc::ENOENT)?))
-            }
+            Found::Place(place) => Ok(self.meta(place.node.ok_or(libc::ENOENT)?)),
             Found::Own(rest) => self.own_attributes(env, &rest, last),
         }
     }
@@ -172,7 +170,14 @@ impl World {
     }
 
     /// `access` and its kin.
-    pub(super) fn sys_access(&mut self, env: &mut Env, at: i32, path: u64, want: i32, flags: i32) -> Reply {
+    pub(super) fn sys_access(
+        &mut self,
+        env: &mut Env,
+        at: i32,
+        path: u64,
+        want: i32,
+        flags: i32,
+    ) -> Reply {
         let path = env.memory.read_string(path)?;
         let meta = self.attributes(env, at, &path, flags)?;
         self.identity.check(&meta, want)?;
@@ -180,7 +185,13 @@ impl World {
     }
 
     /// The node of a path or descriptor whose attributes are to be changed.
-    fn to_change(&mut self, env: &Env, at: i32, path: Option<u64>, flags: i32) -> Result<NodeId, i32> {
+    fn changed_node(
+        &mut self,
+        env: &Env,
+        at: i32,
+        path: Option<u64>,
+        flags: i32,
+    ) -> Result<NodeId, i32> {
         let path = match path {
             Some(path) => env.memory.read_string(path)?,
             None => Vec::new(),
@@ -206,7 +217,7 @@ impl World {
         path: Option<u64>,
         mode: u32,
     ) -> Reply {
-        let node = self.to_change(env, at, path, 0)?;
+        let node = self.changed_node(env, at, path, 0)?;
         let time = env.time();
         let meta = &mut self.tree.node_mut(node).meta;
         if !self.identity.owns(meta) {
@@ -225,13 +236,21 @@ impl World {
         owner: (u32, u32),
         flags: i32,
     ) -> Reply {
-        let node = self.to_change(env, at, path, flags)?;
+        let node = self.changed_node(env, at, path, flags)?;
         let time = env.time();
         let superuser = self.identity.is_superuser();
         let meta = &mut self.tree.node_mut(node).meta;
         let new = (
-            if owner.0 == u32::MAX { meta.uid } else { owner.0 },
-            if owner.1 == u32::MAX { meta.gid } else { owner.1 },
+            if owner.0 == u32::MAX {
+                meta.uid
+            } else {
+                owner.0
+            },
+            if owner.1 == u32::MAX {
+                meta.gid
+            } else {
+                owner.1
+            },
         );
         if new != (meta.uid, meta.gid) && !superuser {
             return Err(libc::EPERM);
@@ -250,7 +269,7 @@ impl World {
         times: [Option<Time>; 2],
         flags: i32,
     ) -> Reply {
-        let node = self.to_change(env, at, path, flags)?;
+        let node = self.changed_node(env, at, path, flags)?;
         let time = env.time();
         let writable = self
             .identity
@@ -343,7 +362,18 @@ impl World {
                 bytes.copy_from_slice(info);
             }
             None => {
-                let words = [TMPFS_MAGIC as u64, 4096, 1 << 20, 1 << 19, 1 << 19, 1 << 20, 1 << 19, 0, 255, 4096];
+                let words = [
+                    TMPFS_MAGIC as u64,
+                    4096,
+                    1 << 20,
+                    1 << 19,
+                    1 << 19,
+                    1 << 20,
+                    1 << 19,
+                    0,
+                    255,
+                    4096,
+                ];
                 for (index, word) in words.into_iter().enumerate() {
                     bytes[8 * index..8 * index + 8].copy_from_slice(&word.to_le_bytes());
                 }
@@ -376,7 +406,11 @@ fn stat_bytes(meta: &Meta) -> [u8; 144] {
     put(&mut bytes, 24, u64::from(meta.mode), 4);
     put(&mut bytes, 28, u64::from(meta.uid), 4);
     put(&mut bytes, 32, u64::from(meta.gid), 4);
-    for (at, time) in [(72, meta.accessed), (88, meta.modified), (104, meta.changed)] {
+    for (at, time) in [
+        (72, meta.accessed),
+        (88, meta.modified),
+        (104, meta.changed),
+    ] {
         put(&mut bytes, at, time.seconds as u64, 8);
         put(&mut bytes, at + 8, u64::from(time.nanos), 8);
     }
@@ -405,7 +439,11 @@ fn statx_bytes(meta: &Meta) -> [u8; 256] {
     for (at, value, len) in fields {
         put(&mut bytes, at, value, len);
     }
-    for (at, time) in [(64, meta.accessed), (96, meta.changed), (112, meta.modified)] {
+    for (at, time) in [
+        (64, meta.accessed),
+        (96, meta.changed),
+        (112, meta.modified),
+    ] {
         put(&mut bytes, at, time.seconds as u64, 8);
         put(&mut bytes, at + 8, u64::from(time.nanos), 4);
     }

@@ -98,7 +98,10 @@ impl Content {
     }
 
     fn read_base(&self, offset: u64, buffer: &mut [u8]) -> Result<(), i32> {
-        let there = self.base_len.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let there = self
+            .base_len
+            .saturating_sub(offset)
+            .min(buffer.len() as u64) as usize;
         let (real, beyond) = buffer.split_at_mut(there);
         beyond.fill(0);
         match &self.base {

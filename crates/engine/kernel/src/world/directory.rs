@@ -15,7 +15,12 @@ pub(super) enum EntryFormat {
 }
 
 impl World {
-    pub(super) fn sys_getdents(&mut self, env: &mut Env, a: [u64; 6], format: EntryFormat) -> Reply {
+    pub(super) fn sys_getdents(
+        &mut self,
+        env: &mut Env,
+        a: [u64; 6],
+        format: EntryFormat,
+    ) -> Reply {
         let fd = a[0] as i32;
         let listing = self.listing(fd)?;
         let mut bytes = Vec::new();

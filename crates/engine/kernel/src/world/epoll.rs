@@ -43,8 +43,7 @@ impl World {
         if flags & !libc::EPOLL_CLOEXEC != 0 {
             return Err(libc::EINVAL);
         }
-        let description =
-            Description::new(Object::Epoll, libc::O_RDWR, b"anon_inode:[eventpoll]");
+        let description = Description::new(Object::Epoll, libc::O_RDWR, b"anon_inode:[eventpoll]");
         let fd = self.install(description, flags & libc::EPOLL_CLOEXEC != 0)?;
         let id = self.table.id(fd)?;
         self.epolls.insert(id, Epoll::default());
@@ -171,7 +170,10 @@ impl World {
             if hits.len() == limit {
                 break;
             }
-            let Some(interest) = self.epolls.get(&id).and_then(|epoll| epoll.members.get(&fd))
+            let Some(interest) = self
+                .epolls
+                .get(&id)
+                .and_then(|epoll| epoll.members.get(&fd))
             else {
                 continue;
             };

@@ -168,7 +168,10 @@ impl World {
 
     /// When the next timer fires.
     pub(crate) fn next_timer(&self) -> Option<u64> {
-        self.timers.values().filter_map(|state| state.timer.next).min()
+        self.timers
+            .values()
+            .filter_map(|state| state.timer.next)
+            .min()
     }
 }
 

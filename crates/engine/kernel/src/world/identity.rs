@@ -38,14 +38,6 @@ impl Identity {
         self.groups[1]
     }
 
-    pub(super) fn real_user(&self) -> u32 {
-        self.users[0]
-    }
-
-    pub(super) fn real_group(&self) -> u32 {
-        self.groups[0]
-    }
-
     /// Descriptor numbers end here.
     pub(super) fn descriptors_max(&self) -> u64 {
         self.limits[libc::RLIMIT_NOFILE as usize].0
@@ -55,8 +47,7 @@ impl Identity {
     pub(super) fn check(&self, meta: &Meta, want: i32) -> Result<(), i32> {
         let may = if self.users[1] == 0 {
             // The superuser may all but execute what nobody can.
-            let executable =
-                meta.mode & 0o111 != 0 || meta.mode & libc::S_IFMT == libc::S_IFDIR;
+            let executable = meta.mode & 0o111 != 0 || meta.mode & libc::S_IFMT == libc::S_IFDIR;
             if executable { 7 } else { 6 }
         } else if meta.uid == self.users[1] {
             meta.mode >> 6 & 7
@@ -82,12 +73,7 @@ impl Identity {
     }
 
     /// A call about users, groups or limits.
-    pub(super) fn call(
-        &mut self,
-        number: i64,
-        a: [u64; 6],
-        memory: &mut dyn GuestMemory,
-    ) -> Reply {
+    pub(super) fn call(&mut self, number: i64, a: [u64; 6], memory: &mut dyn GuestMemory) -> Reply {
         match number {
             libc::SYS_getuid => done(i64::from(self.users[0])),
             libc::SYS_geteuid => done(i64::from(self.users[1])),
@@ -138,10 +124,7 @@ impl Identity {
     fn set_limit(&mut self, resource: u64, from: u64, memory: &dyn GuestMemory) -> Reply {
         let (soft, hard) = (memory.read_u64(from)?, memory.read_u64(from + 8)?);
         let superuser = self.is_superuser();
-        let limit = self
-            .limits
-            .get_mut(resource as usize)
-            .ok_or(libc::EINVAL)?;
+        let limit = self.limits.get_mut(resource as usize).ok_or(libc::EINVAL)?;
         if soft > hard {
             return Err(libc::EINVAL);
         }

@@ -31,7 +31,8 @@ pub(super) struct Locks {
 
 impl Locks {
     pub(super) fn forget_description(&mut self, id: DescriptionId) {
-        self.held.retain(|lock| lock.owner != Owner::Description(id));
+        self.held
+            .retain(|lock| lock.owner != Owner::Description(id));
     }
 
     /// Closing any descriptor of a file drops the process's locks on it, as POSIX has it.

@@ -63,7 +63,10 @@ impl World {
             .filter(|mapping| mapping.node == node && mapping.writable)
             .map(|mapping| {
                 let shown = overlap(&overlap(&mapping.shown(), &wanted), &(0..len));
-                (mapping.range.start + (shown.start.saturating_sub(mapping.offset)), shown)
+                (
+                    mapping.range.start + (shown.start.saturating_sub(mapping.offset)),
+                    shown,
+                )
             })
             .collect();
         for (address, shown) in parts {
@@ -111,7 +114,10 @@ impl World {
             }
             let address = mapping.range.start + (part.start - mapping.offset);
             let from = (part.start - offset) as usize;
-            memory.write_through(address, &bytes[from..from + (part.end - part.start) as usize])?;
+            memory.write_through(
+                address,
+                &bytes[from..from + (part.end - part.start) as usize],
+            )?;
         }
         Ok(())
     }

@@ -113,6 +113,18 @@ pub enum Effect {
     },
 }
 
+impl std::fmt::Display for Effect {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Effect::Child { pid } => write!(out, "child process {pid} was not started"),
+            Effect::Signal { pid, signal } => {
+                write!(out, "signal {signal} was not sent to process {pid}")
+            }
+            Effect::Connect { to } => write!(out, "no connection was made to {to}"),
+        }
+    }
+}
+
 /// How a call goes on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
@@ -258,6 +270,15 @@ impl World {
         (&self.effects, self.effects_count)
     }
 
+    /// Opens a descriptor that leads to something the world does not have: a terminal, a connection elsewhere. It takes
+    /// everything, and what it gives is up to the policy for input.
+    pub fn open_outside(&mut self, fd: i32) {
+        self.forced.push_back(fd);
+        let outside = Description::new(Object::Outside, libc::O_RDWR, b"outside");
+        // A forced number is always free: whatever had it is closed.
+        let _ = self.install(outside, false);
+    }
+
     fn remember(&mut self, effect: Effect) {
         self.effects_count += 1;
         if self.effects.len() < EFFECTS_MAX {
@@ -284,9 +305,15 @@ impl World {
         let number = call.number as i64;
         let here = libc::AT_FDCWD;
         match number {
-            libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 | libc::SYS_preadv
+            libc::SYS_read
+            | libc::SYS_readv
+            | libc::SYS_pread64
+            | libc::SYS_preadv
             | libc::SYS_preadv2 => self.sys_read(env, call),
-            libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 | libc::SYS_pwritev
+            libc::SYS_write
+            | libc::SYS_writev
+            | libc::SYS_pwrite64
+            | libc::SYS_pwritev
             | libc::SYS_pwritev2 => self.sys_write(env, call),
             libc::SYS_sendfile | libc::SYS_copy_file_range => self.sys_copy(env, call),
             libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat => {
@@ -389,11 +416,23 @@ impl World {
             libc::SYS_epoll_wait | libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => {
                 self.sys_epoll_wait(env, call)
             }
-            libc::SYS_getuid | libc::SYS_geteuid | libc::SYS_getgid | libc::SYS_getegid
-            | libc::SYS_getresuid | libc::SYS_getresgid | libc::SYS_setuid | libc::SYS_setgid
-            | libc::SYS_setreuid | libc::SYS_setregid | libc::SYS_setresuid
-            | libc::SYS_setresgid | libc::SYS_setfsuid | libc::SYS_setfsgid
-            | libc::SYS_getgroups | libc::SYS_setgroups | libc::SYS_getrlimit
+            libc::SYS_getuid
+            | libc::SYS_geteuid
+            | libc::SYS_getgid
+            | libc::SYS_getegid
+            | libc::SYS_getresuid
+            | libc::SYS_getresgid
+            | libc::SYS_setuid
+            | libc::SYS_setgid
+            | libc::SYS_setreuid
+            | libc::SYS_setregid
+            | libc::SYS_setresuid
+            | libc::SYS_setresgid
+            | libc::SYS_setfsuid
+            | libc::SYS_setfsgid
+            | libc::SYS_getgroups
+            | libc::SYS_setgroups
+            | libc::SYS_getrlimit
             | libc::SYS_setrlimit => self.identity.call(number, a, env.memory),
             libc::SYS_prlimit64 => self.identity.limit(a[1], a[2], a[3], env.memory),
             _ => self.socket_call(env, call),
@@ -412,10 +451,12 @@ impl World {
     fn sys_fcntl(&mut self, env: &mut Env, a: [u64; 6]) -> Reply {
         let (fd, command) = (a[0] as i32, a[1] as i32);
         match command {
-            libc::F_GETLK | libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_GETLK
-            | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => {
-                locks::reply(self.record_lock(env, fd, command, a[2])?)
-            }
+            libc::F_GETLK
+            | libc::F_SETLK
+            | libc::F_SETLKW
+            | libc::F_OFD_GETLK
+            | libc::F_OFD_SETLK
+            | libc::F_OFD_SETLKW => locks::reply(self.record_lock(env, fd, command, a[2])?),
             _ => self.control(fd, command, a[2]),
         }
     }

@@ -139,9 +139,7 @@ impl World {
         };
         let parent = &self.tree.node(place.parent).meta;
         let sticky = parent.mode & libc::S_ISVTX != 0;
-        if sticky
-            && !self.identity.owns(parent)
-            && !self.identity.owns(&self.tree.node(node).meta)
+        if sticky && !self.identity.owns(parent) && !self.identity.owns(&self.tree.node(node).meta)
         {
             return Err(libc::EPERM);
         }

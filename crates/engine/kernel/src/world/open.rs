@@ -9,7 +9,8 @@ use super::tree::{Found, LastLink, Place};
 use super::{Env, Reply, World, done};
 
 /// Flags that only matter while opening.
-const OPENING: i32 = libc::O_CREAT | libc::O_EXCL | libc::O_NOCTTY | libc::O_TRUNC | libc::O_CLOEXEC;
+const OPENING: i32 =
+    libc::O_CREAT | libc::O_EXCL | libc::O_NOCTTY | libc::O_TRUNC | libc::O_CLOEXEC;
 const O_TMPFILE_BIT: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
 
 impl World {
@@ -31,7 +32,14 @@ impl World {
     }
 
     /// `open` at a path; returns the descriptor.
-    pub(super) fn open(&mut self, env: &mut Env, at: i32, path: &[u8], flags: i32, mode: u32) -> Reply {
+    pub(super) fn open(
+        &mut self,
+        env: &mut Env,
+        at: i32,
+        path: &[u8],
+        flags: i32,
+        mode: u32,
+    ) -> Reply {
         let exclusive = flags & libc::O_CREAT != 0 && flags & libc::O_EXCL != 0;
         let last = if flags & libc::O_NOFOLLOW != 0 || exclusive {
             LastLink::Keep
@@ -75,11 +83,22 @@ impl World {
         }
         self.tree.check_changeable(directory, &self.identity)?;
         let node = self.new_file(env, mode);
-        self.describe(env, node, flags & !libc::O_TMPFILE, b"/tmp/#unnamed (deleted)")
+        self.describe(
+            env,
+            node,
+            flags & !libc::O_TMPFILE,
+            b"/tmp/#unnamed (deleted)",
+        )
     }
 
     /// Opens what is there.
-    pub(super) fn open_node(&mut self, env: &mut Env, node: NodeId, flags: i32, path: &[u8]) -> Reply {
+    pub(super) fn open_node(
+        &mut self,
+        env: &mut Env,
+        node: NodeId,
+        flags: i32,
+        path: &[u8],
+    ) -> Reply {
         let meta = &self.tree.node(node).meta;
         if flags & libc::O_PATH == 0 {
             let want = match flags & libc::O_ACCMODE {
@@ -143,7 +162,13 @@ impl World {
     }
 
     /// A descriptor that reads the given bytes.
-    pub(super) fn open_content(&mut self, env: &mut Env, content: Vec<u8>, flags: i32, path: &[u8]) -> Reply {
+    pub(super) fn open_content(
+        &mut self,
+        env: &mut Env,
+        content: Vec<u8>,
+        flags: i32,
+        path: &[u8],
+    ) -> Reply {
         if flags & libc::O_ACCMODE != libc::O_RDONLY {
             return Err(libc::EACCES);
         }

@@ -161,12 +161,7 @@ impl World {
     }
 
     /// Bytes from a pipe; `None` if the thread has to wait.
-    pub(super) fn read_pipe(
-        &mut self,
-        fd: i32,
-        id: u32,
-        len: u64,
-    ) -> Result<Option<Vec<u8>>, i32> {
+    pub(super) fn read_pipe(&mut self, fd: i32, id: u32, len: u64) -> Result<Option<Vec<u8>>, i32> {
         let waits = self.table.get(fd)?.waits();
         let pipe = self.pipes.get_mut(&id).ok_or(libc::EBADF)?;
         if pipe.bytes.is_empty() {

@@ -3,8 +3,8 @@
 use super::output::AfterInput;
 use super::table::{DescriptionId, Object};
 use super::{Answer, Env, Reply, WaitSet, World, done};
-use crate::time::SECOND_NS;
 use crate::thread::Call;
+use crate::time::SECOND_NS;
 
 const DESCRIPTORS_MAX: u64 = 1 << 16;
 const FD_SET_MAX: u64 = 1024;

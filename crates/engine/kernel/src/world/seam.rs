@@ -322,7 +322,10 @@ impl Kernel {
     fn map_copy(&mut self, mut request: MapRequest, node: super::NodeId) -> SysResult {
         let world = self.world.as_mut().ok_or(libc::ENOSYS)?;
         debug_assert!(matches!(world.tree.node(node).kind, Kind::File(_)));
-        let bytes = world.tree.content(node)?.bytes(request.offset, request.len)?;
+        let bytes = world
+            .tree
+            .content(node)?
+            .bytes(request.offset, request.len)?;
         let prot = request.prot;
         request.flags |= libc::MAP_ANONYMOUS;
         request.prot = libc::PROT_READ | libc::PROT_WRITE;
@@ -369,7 +372,9 @@ impl Kernel {
             return self.memory.remap(old, old_len, new_len, a[3] as i32, a[4]);
         };
         self.sync_mapped(old, old_len)?;
-        let moved = self.memory.remap(old, old_len, new_len, a[3] as i32, a[4])?;
+        let moved = self
+            .memory
+            .remap(old, old_len, new_len, a[3] as i32, a[4])?;
         let start = moved as u64;
         let (old_len, new_len) = (
             old_len.next_multiple_of(PAGE),

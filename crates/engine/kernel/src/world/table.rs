@@ -240,7 +240,7 @@ impl World {
     pub(super) fn close(&mut self, fd: i32) -> Result<(), i32> {
         let id = self.table.id(fd)?;
         self.table.entries.remove(&fd);
-        if let Ok(description) = self.table.descriptions.get(&id).ok_or(()) 
+        if let Ok(description) = self.table.descriptions.get(&id).ok_or(())
             && let Object::File(node) = description.object
         {
             self.locks.forget_process(node);
@@ -328,8 +328,7 @@ impl World {
             libc::F_GETFL => done(i64::from(self.table.get(fd)?.flags)),
             libc::F_SETFL => {
                 let description = self.table.get_mut(fd)?;
-                description.flags =
-                    description.flags & !CHANGEABLE | argument as i32 & CHANGEABLE;
+                description.flags = description.flags & !CHANGEABLE | argument as i32 & CHANGEABLE;
                 done(0)
             }
             libc::F_SETPIPE_SZ => self.set_pipe_capacity(fd, argument),

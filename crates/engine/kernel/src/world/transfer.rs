@@ -278,7 +278,8 @@ impl World {
         match mode & !libc::FALLOC_FL_KEEP_SIZE {
             0 => {}
             libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE => {
-                self.tree.change(node, |content| content.punch(offset, len))?;
+                self.tree
+                    .change(node, |content| content.punch(offset, len))?;
                 let zeros = vec![0; self.mapped_len(node, offset..end)];
                 self.load_mapped(env.memory, node, offset, &zeros)?;
             }
@@ -400,4 +401,3 @@ fn read_device(env: &mut Env, device: Device, len: u64) -> Vec<u8> {
         Device::Null | Device::Other => Vec::new(),
     }
 }
-

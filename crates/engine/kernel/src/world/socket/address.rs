@@ -57,7 +57,9 @@ impl Address {
     /// The same address, as IPv4 where it is one.
     pub(super) fn plain(&self) -> Address {
         match self {
-            Address::V6 { host, port } if host[..12] == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255] => {
+            Address::V6 { host, port }
+                if host[..12] == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255] =>
+            {
                 Address::V4 {
                     host: [host[12], host[13], host[14], host[15]],
                     port: *port,

@@ -77,11 +77,7 @@ impl World {
                 self.bind_path(env, id, &path)?;
             }
             Address::Abstract(_) => {
-                if self
-                    .sockets
-                    .values()
-                    .any(|socket| socket.local == address)
-                {
+                if self.sockets.values().any(|socket| socket.local == address) {
                     return Err(libc::EADDRINUSE);
                 }
             }
@@ -311,9 +307,7 @@ impl World {
             return match (waits, socket.receive_timeout) {
                 (false, _) => Err(libc::EAGAIN),
                 (true, Some(_)) if call.timed_out => Err(libc::EAGAIN),
-                (true, timeout) => {
-                    self.wait_on_socket(env, call, fd, libc::POLLIN, timeout)
-                }
+                (true, timeout) => self.wait_on_socket(env, call, fd, libc::POLLIN, timeout),
             };
         };
         let remote = self.socket(accepted)?.remote.clone();

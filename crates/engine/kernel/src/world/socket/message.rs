@@ -52,7 +52,15 @@ impl World {
             at => Some(Address::read(env.memory, at, a[5])?),
         };
         let bytes = env.memory.gather(&Buffer::one(a[1], a[2]))?;
-        self.send_message(env.now, call, a[0] as i32, &bytes, a[3] as i32, to, Vec::new())
+        self.send_message(
+            env.now,
+            call,
+            a[0] as i32,
+            &bytes,
+            a[3] as i32,
+            to,
+            Vec::new(),
+        )
     }
 
     /// `write` to a socket.
@@ -101,7 +109,10 @@ impl World {
                 control[from..from + 4].try_into().expect("four bytes")
             };
             let len = u32::from_le_bytes(word(at)) as usize;
-            let (level, kind) = (i32::from_le_bytes(word(at + 8)), i32::from_le_bytes(word(at + 12)));
+            let (level, kind) = (
+                i32::from_le_bytes(word(at + 8)),
+                i32::from_le_bytes(word(at + 12)),
+            );
             if len < 16 || at + len > control.len() {
                 return Err(libc::EINVAL);
             }
@@ -297,7 +308,9 @@ impl World {
             return Ok(answer);
         };
         let mut told = 0;
-        if received.full_len > received.bytes.len() && !self.socket(self.socket_id(fd)?)?.is_stream() {
+        if received.full_len > received.bytes.len()
+            && !self.socket(self.socket_id(fd)?)?.is_stream()
+        {
             told |= libc::MSG_TRUNC;
         }
         let name_len = match (&received.from, header.name) {
@@ -352,7 +365,8 @@ impl World {
         let mut numbers = Vec::new();
         let mut lost = false;
         for id in carried {
-            if (numbers.len() as u64) < room && header.control != 0
+            if (numbers.len() as u64) < room
+                && header.control != 0
                 && let Ok(fd) = self.place(id, 0, close)
             {
                 numbers.push(fd);
@@ -391,7 +405,11 @@ impl World {
         let wanted = Buffer::total(buffers) as usize;
         let socket = self.socket_mut(id)?;
         if socket.has_connections() && !socket.connected {
-            return Err(if socket.queue.is_some() { libc::EINVAL } else { libc::ENOTCONN });
+            return Err(if socket.queue.is_some() {
+                libc::EINVAL
+            } else {
+                libc::ENOTCONN
+            });
         }
         let progress = call.progress as usize;
         if socket.inbox.is_empty() {

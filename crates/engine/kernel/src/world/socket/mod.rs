@@ -180,9 +180,7 @@ impl World {
                 }
             }
             libc::SYS_accept | libc::SYS_accept4 => Err(libc::EAGAIN),
-            libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => {
-                Ok(Answer::BrokenPipe)
-            }
+            libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => Ok(Answer::BrokenPipe),
             _ => done(0),
         }
     }
