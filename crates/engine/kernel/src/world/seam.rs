@@ -258,7 +258,7 @@ impl Kernel {
         if shared && self.world.as_deref().is_some_and(alias) {
             return Flow::Refuse("the same part of a file is mapped twice as shared memory (MAP_SHARED), and the private world cannot keep both in step".into());
         }
-        self.map_file(request, fd, shared).into()
+        self.map_world_file(request, fd, shared).into()
     }
 
     /// True if a shared mapping of the descriptor could change the file.
@@ -269,7 +269,7 @@ impl Kernel {
             .is_some_and(|description| description.is_writable())
     }
 
-    fn map_file(&mut self, mut request: MapRequest, fd: i32, shared: bool) -> SysResult {
+    fn map_world_file(&mut self, mut request: MapRequest, fd: i32, shared: bool) -> SysResult {
         let world = self.world.as_mut().ok_or(libc::ENOSYS)?;
         let description = world.table.get(fd)?;
         let writable = description.is_writable();
