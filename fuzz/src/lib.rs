@@ -4,6 +4,8 @@
 //! same from there, and, where its own format can be written, from its own format too.
 #![forbid(unsafe_code)]
 
+pub mod recording;
+
 use std::io::Cursor;
 
 use verdict_events::{Event, Format, Names, TraceError, TraceSource, WriteError, create, read_as};

@@ -167,6 +167,12 @@ impl<W: Write> Writer<W> {
         Ok(self.position)
     }
 
+    /// Where it was written to, without what was not flushed.
+    #[must_use]
+    pub fn into_inner(self) -> W {
+        self.sink
+    }
+
     /// Size of the whole frames.
     #[must_use]
     pub fn bytes_written(&self) -> u64 {

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use verdict_launch::{LaunchOptions, SignalPolicy};
-use verdict_protocol::{AccessLog, Clock, ExecutorConfig, World};
+use verdict_protocol::{Clock, ExecutorConfig, World};
 
-use super::run_options::ScheduleArgs;
-use crate::{CliError, Context, Exit, FormatArgs};
+use super::run_options::{ObserveArgs, ScheduleArgs};
+use crate::{CliError, Context, Exit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,24 +48,12 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "private")]
     input: Option<PathBuf>,
 
-    /// At the end, say on standard error what was done: instructions, switches, system calls, time
-    #[arg(long)]
-    stats: bool,
-
-    /// Write the statistics into this file instead
-    #[arg(long, value_name = "FILE")]
-    stats_file: Option<PathBuf>,
-
-    /// What happens to memory accesses: nothing, logged and discarded, or logged and hashed
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t, hide = true)]
-    accesses: Accesses,
+    #[command(flatten)]
+    observe: ObserveArgs,
 
     /// Ask the scheduler before the instruction at this address of the guest runs
     #[arg(long, value_name = "ADDRESS", value_parser = address, hide = true)]
     watch: Vec<u64>,
-
-    #[command(flatten)]
-    format: FormatArgs,
 
     /// The program and its arguments
     #[arg(
@@ -86,17 +74,6 @@ enum ClockChoice {
     Real,
 }
 
-#[derive(ValueEnum, Clone, Copy, Default, Debug)]
-pub(crate) enum Accesses {
-    #[default]
-    #[value(help = None)]
-    Off,
-    #[value(help = None)]
-    Discard,
-    #[value(help = None)]
-    Hash,
-}
-
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     let options = LaunchOptions {
         signals: SignalPolicy::GuestDecides,
@@ -104,31 +81,23 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     };
     let config = config(args)?;
     let ending = verdict_launch::run(&config, &options).map_err(CliError::cannot_run)?;
-    if let verdict_launch::Ending::Reported(report) = &ending
-        && (args.stats || args.stats_file.is_some())
-    {
-        let text = stats::render(report, args.format.format);
-        match &args.stats_file {
-            Some(path) => stats::write(&text, path, context)?,
-            None => context.remark(&text),
-        }
-    }
+    args.observe.tell(&ending, context)?;
     ending::to_exit(&ending, &options)
 }
 
 fn config(args: &Args) -> Result<ExecutorConfig, CliError> {
-    Ok(ExecutorConfig {
+    let mut config = ExecutorConfig {
         clock: match args.clock {
             ClockChoice::Virtual => Clock::Virtual,
             ClockChoice::Real => Clock::Real,
         },
         follow_children: args.follow_children,
-        accesses: args.accesses.into(),
         watched: args.watch.clone(),
-        stats: args.stats || args.stats_file.is_some(),
         world: world(args)?,
         ..args.schedule.config(&args.program)
-    })
+    };
+    args.observe.apply(&mut config);
+    Ok(config)
 }
 
 fn world(args: &Args) -> Result<World, CliError> {
@@ -147,14 +116,4 @@ fn world(args: &Args) -> Result<World, CliError> {
 fn address(text: &str) -> Result<u64, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u64::from_str_radix(digits, 16).map_err(|error| error.to_string())
-}
-
-impl From<Accesses> for AccessLog {
-    fn from(choice: Accesses) -> Self {
-        match choice {
-            Accesses::Off => Self::Off,
-            Accesses::Discard => Self::Discard,
-            Accesses::Hash => Self::Hash,
-        }
-    }
 }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use verdict_launch::{LaunchOptions, SignalPolicy};
 use verdict_protocol::{ExecutorConfig, Mode};
 
-use super::exec::{ending, stats};
-use super::run_options::ScheduleArgs;
+use super::exec::ending;
+use super::run_options::{ObserveArgs, ScheduleArgs};
 use crate::{CliError, Context, Exit};
 
 pub(crate) use info::open;
@@ -56,9 +56,8 @@ pub struct Args {
     #[arg(long)]
     attach_files: bool,
 
-    /// At the end, say on standard error what was done: instructions, switches, system calls, time
-    #[arg(long)]
-    stats: bool,
+    #[command(flatten)]
+    observe: ObserveArgs,
 
     /// The program and its arguments
     #[arg(
@@ -89,16 +88,16 @@ fn record(args: &Args, context: &Context) -> Result<Exit, CliError> {
         None => default_name(&args.program)?,
     };
     let recording = output::RecordingFile::create(name)?;
-    let config = ExecutorConfig {
+    let mut config = ExecutorConfig {
         mode: Mode::Record {
             fd: -1,
             attach_files: args.attach_files,
             max_size: args.max_size,
             resume: None,
         },
-        stats: args.stats,
         ..args.schedule.config(&args.program)
     };
+    args.observe.apply(&mut config);
     let options = LaunchOptions {
         signals: SignalPolicy::GuestDecides,
         recording: Some(recording.file()),
@@ -107,11 +106,7 @@ fn record(args: &Args, context: &Context) -> Result<Exit, CliError> {
     let launched = verdict_launch::run(&config, &options).map_err(CliError::cannot_run);
     recording.tell(context);
     let ended = launched?;
-    if let verdict_launch::Ending::Reported(report) = &ended
-        && args.stats
-    {
-        context.remark(&stats::render(report, crate::Format::Text));
-    }
+    args.observe.tell(&ended, context)?;
     ending::to_exit(&ended, &options)
 }
 

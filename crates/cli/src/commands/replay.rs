@@ -12,10 +12,11 @@ use verdict_launch::{Ending, LaunchOptions};
 use verdict_protocol::{Clock, ExecutorConfig, Mode, Outcome, ReplayStop, SchedulePolicy, Until};
 use verdict_recording::{Header, Info};
 
+use super::exec::ending;
 use super::exec::stats::grouped;
-use super::exec::{Accesses, ending, stats};
 use super::record;
-use crate::{CliError, Context, Exit, Format};
+use super::run_options::ObserveArgs;
+use crate::{CliError, Context, Exit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,26 +41,19 @@ pub struct Args {
     #[arg(long, value_name = "THREAD:COUNT", value_parser = until::parse)]
     until: Option<Until>,
 
-    /// At the end, say on standard error what was done: instructions, switches, system calls, time
-    #[arg(long)]
-    stats: bool,
-
     /// At the end, say on standard error which thread ran when
     #[arg(long)]
     show_schedule: bool,
 
-    /// What happens to memory accesses: nothing, logged and discarded, or logged and hashed
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t, hide = true)]
-    accesses: Accesses,
+    #[command(flatten)]
+    observe: ObserveArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     let (mut file, info) = record::open(&args.recording)?;
     check_files(&info)?;
     rewind(&mut file, args)?;
-    let config = ExecutorConfig {
-        accesses: args.accesses.into(),
-        stats: args.stats,
+    let mut config = ExecutorConfig {
         mode: Mode::Replay {
             fd: -1,
             until: args.until,
@@ -67,6 +61,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         },
         ..config(&info.header)
     };
+    args.observe.apply(&mut config);
     let options = LaunchOptions {
         recording: Some(Arc::new(file)),
         ..LaunchOptions::default()
@@ -79,11 +74,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
                 report.stats.instructions,
             )?);
         }
-        if args.stats {
-            context.remark(&stats::render(report, Format::Text));
-        }
         tell_stop(&report.outcome, &info, context);
     }
+    args.observe.tell(&ended, context)?;
     ending::to_exit(&ended, &options)
 }
 

@@ -2,9 +2,14 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use clap::ValueEnum;
-use verdict_protocol::{ExecutorConfig, SchedulePolicy};
+use verdict_launch::Ending;
+use verdict_protocol::{AccessLog, ExecutorConfig, SchedulePolicy};
+
+use super::exec::stats;
+use crate::{CliError, Context, FormatArgs};
 
 /// Who runs when. Flatten it into the command's arguments.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -45,6 +50,62 @@ impl ScheduleArgs {
             },
             ..ExecutorConfig::new(program, argv, environment())
         }
+    }
+}
+
+/// What is observed of a run. Flatten it into the command's arguments.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ObserveArgs {
+    /// At the end, say on standard error what was done: instructions, switches, system calls, time
+    #[arg(long)]
+    stats: bool,
+
+    /// Write the statistics into this file instead
+    #[arg(long, value_name = "FILE")]
+    stats_file: Option<PathBuf>,
+
+    /// What happens to memory accesses: nothing, logged and discarded, or logged and hashed
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t, hide = true)]
+    accesses: Accesses,
+
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+#[derive(ValueEnum, Clone, Copy, Default, Debug)]
+enum Accesses {
+    #[default]
+    #[value(help = None)]
+    Off,
+    #[value(help = None)]
+    Discard,
+    #[value(help = None)]
+    Hash,
+}
+
+impl ObserveArgs {
+    /// Asks for it.
+    pub(crate) fn apply(&self, config: &mut ExecutorConfig) {
+        config.stats = self.stats || self.stats_file.is_some();
+        config.accesses = match self.accesses {
+            Accesses::Off => AccessLog::Off,
+            Accesses::Discard => AccessLog::Discard,
+            Accesses::Hash => AccessLog::Hash,
+        };
+    }
+
+    /// Tells it, where it was wanted and is known.
+    pub(crate) fn tell(&self, ending: &Ending, context: &Context) -> Result<(), CliError> {
+        let Ending::Reported(report) = ending else {
+            return Ok(());
+        };
+        let text = || stats::render(report, self.format.format);
+        match &self.stats_file {
+            Some(path) => stats::write(&text(), path, context)?,
+            None if self.stats => context.remark(&text()),
+            None => {}
+        }
+        Ok(())
     }
 }
 
