@@ -152,7 +152,7 @@ fn what_is_refused_is_named() {
 #[test]
 fn no_guest_is_forgotten() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/engine");
-    let tests: String = ["guests.rs", "programs.rs", "determinism.rs"]
+    let tests: String = ["guests.rs", "programs.rs", "determinism.rs", "replay.rs"]
         .iter()
         .map(|name| fs::read_to_string(format!("{folder}/{name}")).unwrap())
         .collect();

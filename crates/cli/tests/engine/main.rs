@@ -8,6 +8,8 @@ mod guests;
 mod input;
 mod memcached;
 mod programs;
+mod recorded;
+mod replay;
 mod run;
 mod tools;
 mod watched;

@@ -25,7 +25,7 @@ pub struct Program {
     pub files: Vec<(&'static str, Vec<u8>)>,
     /// Variables, besides `PATH` and `HOME`.
     pub env: Vec<(&'static str, String)>,
-    /// Options of `verdict exec`.
+    /// Options of `verdict exec` or `verdict record`.
     pub options: Vec<String>,
 }
 
@@ -69,9 +69,18 @@ impl Program {
 
     /// As a command in `folder`, under the engine.
     pub fn under_engine(&self, folder: &Path) -> Command {
+        self.by_verdict("exec", folder)
+    }
+
+    /// As a command in `folder`, recorded.
+    pub fn recorded(&self, folder: &Path) -> Command {
+        self.by_verdict("record", folder)
+    }
+
+    fn by_verdict(&self, subcommand: &str, folder: &Path) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_verdict"));
         command
-            .arg("exec")
+            .arg(subcommand)
             .args(&self.options)
             .arg("--")
             .args(&self.argv);
