@@ -152,10 +152,16 @@ fn what_is_refused_is_named() {
 #[test]
 fn no_guest_is_forgotten() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/engine");
-    let tests: String = ["guests.rs", "programs.rs", "determinism.rs", "replay.rs"]
-        .iter()
-        .map(|name| fs::read_to_string(format!("{folder}/{name}")).unwrap())
-        .collect();
+    let tests: String = [
+        "guests.rs",
+        "programs.rs",
+        "determinism.rs",
+        "replay.rs",
+        "servers.rs",
+    ]
+    .iter()
+    .map(|name| fs::read_to_string(format!("{folder}/{name}")).unwrap())
+    .collect();
     for entry in fs::read_dir(format!("{folder}/guests")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(tests.contains(&format!("\"{name}\"")), "{name} is not run");

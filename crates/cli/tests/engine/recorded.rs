@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::run::{Ending, Program, observe};
 use crate::tools::text;
 
-const REPLAYS_DEFAULT: usize = 3;
+const REPLAYS_DEFAULT: usize = 2;
 
 /// How often each recording is replayed; `cargo xtask soak replay` raises it.
 pub fn replays() -> usize {

@@ -147,7 +147,8 @@ impl Replayer {
     }
 
     /// The next moment, at most `horizon` instructions away, at which the running thread must be stopped: a switch that
-    /// it did not ask for, a signal from outside, or the end of a recording that was cut.
+    /// it did not ask for, another thread that can go on (its turn was over, and it got another one), a signal from
+    /// outside, or the end of a recording that was cut.
     pub fn next_stop(&mut self, retired: u64, horizon: u64) -> Option<u64> {
         let limit = retired.saturating_add(horizon);
         let mut index = 0;
@@ -167,7 +168,8 @@ impl Replayer {
                 Entry::Switch {
                     preempted: true,
                     ..
-                } | Entry::Signal { .. }
+                } | Entry::Wake { .. }
+                    | Entry::Signal { .. }
             );
             if stops {
                 return Some(next.at);
@@ -176,10 +178,11 @@ impl Replayer {
         }
     }
 
-    /// True if another thread runs from here on.
+    /// True if another thread runs from here on, or could.
     pub fn switches_at(&mut self, retired: u64) -> bool {
-        self.peek()
-            .is_some_and(|next| next.at == retired && matches!(next.entry, Entry::Switch { .. }))
+        self.peek().is_some_and(|next| {
+            next.at == retired && matches!(next.entry, Entry::Switch { .. } | Entry::Wake { .. })
+        })
     }
 
     /// True if the recording was cut here.
