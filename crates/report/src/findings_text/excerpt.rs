@@ -2,6 +2,7 @@
 
 use verdict_findings::Access;
 
+use super::underline;
 use crate::plain::{shortened, source_line};
 use crate::text::{COLUMNS, Paint, Tone};
 
@@ -33,6 +34,27 @@ pub(super) fn lines(access: &Access, paint: Paint) -> String {
         };
         text.push_str(&paint(tone, line.trim_end()));
         text.push('\n');
+        if number == own {
+            text.push_str(&marked(source.line(own), access.column, width, paint));
+        }
     }
     text
+}
+
+/// The line of marks below the line of the access.
+fn marked(line: Option<&str>, column: Option<u32>, width: usize, paint: Paint) -> String {
+    let marks = line
+        .zip(column)
+        .and_then(|(line, column)| underline::marks(line, column));
+    let Some(marks) = marks else {
+        return String::new();
+    };
+    let start = format!("    {:width$} | ", "");
+    // A line that lost its middle has other columns.
+    let room = COLUMNS - start.len();
+    let whole = line.is_some_and(|line| source_line(line).chars().count() <= room);
+    if !whole {
+        return String::new();
+    }
+    format!("{start}{}\n", paint(Tone::Bad, &marks))
 }

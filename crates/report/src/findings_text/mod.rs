@@ -2,9 +2,11 @@
 //! what was not looked at.
 
 mod changes;
+mod cluster;
 mod excerpt;
 mod interleaving;
 mod race;
+mod underline;
 
 pub(crate) use changes::of_race as change_of;
 use verdict_findings::{CoverageNote, ProgramFindings, Race};
@@ -28,6 +30,9 @@ pub struct ReportOptions<'a> {
 pub fn findings_text(findings: &ProgramFindings, options: ReportOptions, paint: Paint) -> String {
     let mut text = summary(findings, paint);
     for race in worst_first(findings) {
+        if cluster::is_told_with_another(race, findings) {
+            continue;
+        }
         text.push('\n');
         text.push_str(&race::block(race, findings, options, paint));
     }

@@ -2,7 +2,7 @@
 
 use verdict_findings::{Access, Frame, ProgramFindings, Race, Verdict};
 
-use super::{ReportOptions, changes, excerpt, interleaving, tone};
+use super::{ReportOptions, changes, cluster, excerpt, interleaving, tone};
 use crate::plain::{name, one_line, shortened};
 use crate::ranking::Rank;
 use crate::text::{COLUMNS, Paint, Tone};
@@ -25,6 +25,7 @@ pub(super) fn block(
     for access in &race.accesses {
         text.push_str(&side(access, findings, paint));
     }
+    text.push_str(&origins(race, findings));
     if let Some(why) = &race.why_not_ordered {
         text.push_str(&paragraph("not ordered: ", why));
     }
@@ -36,8 +37,33 @@ pub(super) fn block(
             text.push_str(&paragraph("why: ", why));
         }
     }
+    text.push_str(&cluster::others(race, findings, paint));
     text.push_str(&replays(race, options.folder));
     text
+}
+
+/// Where the threads of both accesses were created.
+fn origins(race: &Race, findings: &ProgramFindings) -> String {
+    let mut ids = vec![race.accesses[0].thread, race.accesses[1].thread];
+    ids.dedup();
+    let told = ids.iter().filter_map(|&id| {
+        let thread = findings.thread(id)?;
+        let created = thread.created_at.first()?;
+        let by = thread.parent.map_or(String::new(), |parent| {
+            format!(" by {}", words::thread(findings, parent))
+        });
+        let line = format!(
+            "{} was created{by} in {}",
+            words::thread(findings, id),
+            words::frame(created)
+        );
+        Some(hanging("  ", "    ", &line, COLUMNS))
+    });
+    let told: String = told.collect();
+    if told.is_empty() {
+        return told;
+    }
+    format!("\n{told}")
 }
 
 fn headline(race: &Race, paint: Paint) -> String {

@@ -69,6 +69,9 @@ fn what_has_changed_is_said() {
           write of 40 bytes by thread 1 (pipeline) in queue_free, pipeline.c:71:3,
             holding registry_lock
 
+          thread 2 (consumer) was created by thread 1 (pipeline) in start_consumers at
+            pipeline.c:88:9
+
           not ordered: main frees the queue without joining consumer; nothing orders
             the end of the loop and the free
 
@@ -91,6 +94,9 @@ fn what_has_changed_is_said() {
 
           write of 4 bytes by thread 1 (pipeline) in main, pipeline.c:147:3, holding
             queue->mutex
+
+          thread 3 (producer) was created by thread 1 (pipeline) in main at
+            pipeline.c:143:3
 
           not ordered: produce holds no lock that main holds
 
@@ -143,4 +149,31 @@ fn colour_changes_nothing_else() {
         let plain = findings_text(&findings, options(), PLAIN);
         assert_eq!(coloured.replace('\u{1b}', ""), plain);
     }
+}
+
+#[test]
+fn races_of_one_mistake_are_told_together() {
+    let mut findings = one_of_each();
+    findings.coverage.clear();
+    findings.races.truncate(3);
+    let leader = findings.races[1].id.clone();
+    for race in &mut findings.races {
+        race.verdict = None;
+        race.cluster = Some(leader.clone());
+    }
+    let text = findings_text(&findings, options(), PLAIN);
+    let told: Vec<&str> = text
+        .lines()
+        .skip_while(|line| *line != "  the same mistake")
+        .take_while(|line| !line.is_empty())
+        .collect();
+    expect![[r#"
+          the same mistake
+            write by thread 2 at pipeline.c:52:5, write by thread 1 at pipeline.c:71:3
+              race c0ffee000001; once
+            write by thread 3 at pipeline.c:110:17, read by thread 2 at
+              pipeline.c:44:10
+              race c0ffee000003; 7 times"#]]
+    .assert_eq(&told.join("\n"));
+    assert_eq!(text.matches("unclassified  thread").count(), 1);
 }
