@@ -40,6 +40,40 @@ pub struct DecisionPoint<'a> {
     pub current: Option<ThreadId>,
     /// Who could run, ascending and never empty.
     pub runnable: &'a [ThreadId],
+    /// Instructions that all threads together have retired.
+    pub retired: u64,
+    /// What the running thread is about to do, where that is why somebody has to decide.
+    pub next: Option<Next<'a>>,
+}
+
+/// A watched instruction that is about to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Next<'a> {
+    /// Its address.
+    pub pc: u64,
+    /// The memory it will access.
+    pub accesses: &'a [NextAccess],
+}
+
+/// Memory that an instruction will access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NextAccess {
+    /// First byte.
+    pub address: u64,
+    /// How many.
+    pub len: u64,
+    /// It writes them.
+    pub write: bool,
+}
+
+impl NextAccess {
+    /// True if the two conflict: a common byte, and one of them writes it.
+    #[must_use]
+    pub fn conflicts(&self, other: &NextAccess) -> bool {
+        (self.write || other.write)
+            && self.address < other.address.saturating_add(other.len)
+            && other.address < self.address.saturating_add(self.len)
+    }
 }
 
 /// A scheduler's answer.

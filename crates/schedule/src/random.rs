@@ -74,6 +74,8 @@ mod tests {
             reason: Reason::QuantumEnd,
             current: Some(ThreadId(3)),
             runnable: &runnable,
+            retired: 0,
+            next: None,
         };
         (0..1000).map(|_| scheduler.decide(&point)).collect()
     }

@@ -48,6 +48,8 @@ mod tests {
             reason,
             current: Some(ThreadId(current)),
             runnable: &runnable,
+            retired: 0,
+            next: None,
         })
     }
 

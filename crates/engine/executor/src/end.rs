@@ -110,7 +110,11 @@ impl Executor {
 
     pub(crate) fn report_and_exit(&mut self, outcome: Outcome) -> ! {
         let stats = self.stats();
-        let told = self.report.write(&Report { outcome, stats });
+        let report = Report { outcome, stats };
+        if self.report_copy(&report) {
+            exit_now(REPORTED);
+        }
+        let told = self.report.write(&report);
         exit_now(if told.is_ok() { REPORTED } else { FAILED })
     }
 
@@ -129,8 +133,13 @@ impl Executor {
 
     /// Where the current thread is, with enough of its stack to tell how it came there.
     pub(crate) fn call_stack(&mut self) -> CallStack {
+        self.call_stack_of(self.kernel.current)
+    }
+
+    /// Where a thread is that does not run.
+    pub(crate) fn call_stack_of(&mut self, index: usize) -> CallStack {
         const STACK_MAX: u64 = 64 << 10;
-        let thread = self.kernel.thread();
+        let thread = &self.kernel.threads[index];
         let registers = Registers {
             general: thread.registers.gpr,
             rip: thread.registers.rip,

@@ -8,8 +8,11 @@ mod access_log;
 mod cpuid;
 mod emulate;
 mod end;
+mod explore;
 mod fault;
 mod journal;
+mod next_access;
+mod policy;
 mod recording;
 mod run;
 mod setup;
@@ -21,7 +24,6 @@ use verdict_cpu::{Context, layout};
 use verdict_kernel::Kernel;
 use verdict_protocol::{ExecutorConfig, PartTimes, ReportWriter};
 use verdict_reexec::Heartbeat;
-use verdict_schedule::Scheduler;
 
 pub use verdict_kernel::syscall_name;
 
@@ -44,7 +46,9 @@ struct Executor {
     heartbeat: Heartbeat,
     kernel: Kernel,
     cache: CodeCache,
-    scheduler: Box<dyn Scheduler>,
+    scheduler: policy::Policy,
+    /// Set for an executor that explores.
+    explore: Option<explore::Role>,
     log: Option<access_log::AccessLog>,
     /// Instructions left of the current thread's turn.
     turn: u64,

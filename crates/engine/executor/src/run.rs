@@ -6,8 +6,8 @@ use std::time::Instant;
 use verdict_cache::GuestCode;
 use verdict_cpu::{Context, ExitReason, Gpr, read_gs_base, write_gs_base};
 use verdict_kernel::{ExecRequest, ForkRequest, ForkSide, Idle, Journal, Outcome, Role, bit};
-use verdict_protocol::{ExecutorConfig, Inherited};
-use verdict_schedule::{Decision, DecisionPoint, Reason};
+use verdict_protocol::{Deadlock, ExecutorConfig, Inherited};
+use verdict_schedule::{Decision, DecisionPoint, Next, Reason};
 use verdict_translate::TranslateError;
 
 /// Longest slice: how late the guest may notice a signal from outside.
@@ -38,7 +38,16 @@ enum Slice {
 impl Executor {
     /// Runs the guest to its end.
     pub(crate) fn run(&mut self) -> ! {
+        if self.explore.is_some() {
+            self.serve();
+        }
         loop {
+            if self.explore.is_some() {
+                self.check_copy();
+                if self.is_moment() {
+                    self.serve();
+                }
+            }
             let outcome = if self.kernel.thread().call.is_some() {
                 self.in_kernel(|executor| executor.kernel.attempt_call())
             } else if self.kernel.has_pending_signals() {
@@ -157,6 +166,10 @@ impl Executor {
             let idle = self.kernel.idle();
             match idle {
                 Idle::Progress => {}
+                Idle::Deadlock if self.kernel.world.is_some() => {
+                    let threads = self.standing_threads();
+                    self.finish(verdict_protocol::Outcome::Deadlock(Deadlock { threads }));
+                }
                 Idle::Deadlock => {
                     self.tell_deadlock();
                     self.kernel.wait_for_signal();
@@ -202,12 +215,23 @@ impl Executor {
         }
         let runnable = self.kernel.runnable();
         let current = self.kernel.threads[self.kernel.current].id;
+        let (pc, accesses) = match reason {
+            Reason::Watched => self.about_to_do(),
+            _ => (0, Vec::new()),
+        };
         let point = DecisionPoint {
             reason,
             current: Some(current),
             runnable: &runnable,
+            retired: self.kernel.retired,
+            next: (reason == Reason::Watched).then_some(Next {
+                pc,
+                accesses: &accesses,
+            }),
         };
-        match self.scheduler.decide(&point) {
+        let decision = self.scheduler.decide(&point);
+        self.after_decision();
+        match decision {
             Decision::Continue => {}
             Decision::Run {
                 thread,
@@ -280,6 +304,9 @@ impl Executor {
             .as_ref()
             .map_or(SLICE_MAX, |log| SLICE_MAX.min(log.slice_max()));
         if let Some(stop) = self.recorded_stop(loose) {
+            exact = exact.min(stop);
+        }
+        if let Some(stop) = self.explore_stop() {
             exact = exact.min(stop);
         }
         if exact <= loose {

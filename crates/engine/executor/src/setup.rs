@@ -84,10 +84,11 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
     let lookup = verdict_cpu::entry_points().lookup;
     let mut cache = CodeCache::new(instrumentation, lookup).map_err(|error| error.to_string())?;
     config.watched.iter().for_each(|pc| cache.watch(*pc));
-    let scheduler: Box<dyn Scheduler> = match config.schedule {
-        SchedulePolicy::RoundRobin => Box::new(RoundRobin::new(config.quantum)),
-        SchedulePolicy::Random => Box::new(RandomScheduler::new(config.seed, config.quantum)),
-    };
+    let scheduler = policy::Policy::of_config(&config);
+    let explore = config.explore.map(|socket| explore::Role::Server {
+        socket,
+        moment: None,
+    });
     let log = (config.accesses != AccessChoice::Off)
         .then(|| AccessLog::new(config.accesses == AccessChoice::Hash));
     Ok(Executor {
@@ -99,6 +100,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         kernel,
         cache,
         scheduler,
+        explore,
         log,
         alone: false,
         single_step: false,

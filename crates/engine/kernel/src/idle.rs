@@ -136,6 +136,17 @@ impl Kernel {
         }
     }
 
+    /// Forgets signals of the host that are not meant for the guest.
+    pub fn discard_host_signals(&self) {
+        // SAFETY: all-zero is a valid value of this plain struct, and the buffer has its size; the descriptor is ours and
+        // does not block.
+        unsafe {
+            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+            let len = size_of::<libc::signalfd_siginfo>();
+            while libc::read(self.signal_fd, (&raw mut info).cast(), len) == len as isize {}
+        }
+    }
+
     /// Queues a signal that another process sent.
     pub(crate) fn signal_from_outside(&mut self, info: SignalInfo) {
         if info.signal == libc::SIGCHLD {

@@ -15,6 +15,7 @@ mod thread;
 mod time;
 mod timers;
 mod world;
+mod waits;
 
 pub use idle::Idle;
 pub use journal::{Divergence, Journal, Recorder, ReplayEnd, Replayer};
@@ -25,6 +26,7 @@ pub use syscalls::{
     table as syscall_table,
 };
 pub use thread::{Call, Registers, State, Thread, VectorState, Wait};
+pub use waits::WaitDescription;
 pub use time::{Clock, ClockMode, SECOND_NS};
 pub use world::{
     AfterInput, Answer, Effect, Env, GuestBuffer, GuestMemory, Input, OutputMode, PrivatePolicy,
@@ -278,6 +280,11 @@ impl Kernel {
         };
         kernel.make_world();
         kernel
+    }
+
+    /// Where the host's asynchronous signals come from.
+    pub fn signal_descriptor(&self) -> i32 {
+        self.signal_fd
     }
 
     /// The running thread.

@@ -33,6 +33,8 @@ pub struct ExecutorConfig {
     /// Where the guest's files and connections are.
     #[serde(default)]
     pub world: World,
+    /// Set for an executor that explores: the socket that orders come from. The controller's `launch` fills it in.
+    pub explore: Option<i32>,
     /// Set when a guest replaces its program: what stays.
     pub inherited: Option<Inherited>,
 }
@@ -75,6 +77,7 @@ impl ExecutorConfig {
             stats: false,
             mode: Mode::Live,
             world: World::Host,
+            explore: None,
             inherited: None,
         }
     }

@@ -7,10 +7,11 @@ use std::os::unix::fs::FileExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{ExecutorConfig, Report};
+use crate::{ExecutorConfig, Exploration, Report};
 
 const CONFIG_MAGIC: [u8; 8] = *b"vdctcfg1";
 const REPORT_MAGIC: [u8; 8] = *b"vdctrep1";
+const EXPLORATION_MAGIC: [u8; 8] = *b"vdctexp1";
 const HEADER: usize = 16;
 /// More than any config or report: arguments are limited to 6 MiB, and a byte takes at most four characters.
 const PAYLOAD_MAX: u64 = 256 * 1024 * 1024;
@@ -45,6 +46,16 @@ pub fn read_config(file: &File) -> Result<ExecutorConfig, FrameError> {
 /// Reads the report from the beginning of `file`.
 pub fn read_report(file: &File) -> Result<Report, FrameError> {
     read(file, REPORT_MAGIC)
+}
+
+/// Writes what a copy has to say at the beginning of `file`.
+pub fn write_exploration(file: &File, exploration: &Exploration) -> Result<(), FrameError> {
+    write(file, EXPLORATION_MAGIC, exploration)
+}
+
+/// Reads what a copy had to say.
+pub fn read_exploration(file: &File) -> Result<Exploration, FrameError> {
+    read(file, EXPLORATION_MAGIC)
 }
 
 /// The executor's side of the report.

@@ -16,16 +16,20 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod explore;
 mod frame;
 mod outcome;
 mod stats;
 mod status;
 
 pub use config::{AccessLog, Clock, ExecutorConfig, Inherited, Mode, SchedulePolicy, Until, World};
-pub use frame::{FrameError, ReportWriter, read_config, read_report, write_config};
+pub use explore::{
+    Answer, Exploration, Moment, Order, OutputPiece, RunOrder, RunSchedule, StopAfter,
+};
+pub use frame::{FrameError, ReportWriter, read_config, read_exploration, read_report, write_config, write_exploration};
 pub use outcome::{
-    CallStack, Divergence, EngineFault, GuestFault, MappedModule, Outcome, REGISTER_NAMES, Refusal,
-    Registers, ReplayStop, Report,
+    CallStack, Deadlock, Divergence, EngineFault, GuestFault, MappedModule, Outcome, REGISTER_NAMES, Refusal,
+    Registers, ReplayStop, Report, WaitingThread,
 };
 pub use stats::{AccessStats, PartTimes, Stats, ThreadStats, WorldStats};
 pub use status::{STATUS_BYTES, Status};

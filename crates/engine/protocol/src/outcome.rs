@@ -41,6 +41,20 @@ pub enum Outcome {
     },
     /// A replay went another way than the recording: a bug of ours.
     Diverged(Box<Divergence>),
+    /// Nobody can run any more, and nothing outside will change that.
+    Deadlock(Deadlock),
+    /// The run had as many instructions as it may have.
+    LimitReached {
+        /// Everybody, as they stood.
+        threads: Vec<WaitingThread>,
+    },
+    /// The order that the run was to have cannot be had: everybody else waits for the thread that was held.
+    NotEnforced {
+        /// Everybody, as they stood.
+        threads: Vec<WaitingThread>,
+    },
+    /// The run was only wanted up to here.
+    Stopped,
 }
 
 /// Why a replay stopped early.
@@ -145,4 +159,28 @@ pub struct MappedModule {
     pub file_offset: u64,
     /// The file.
     pub path: Vec<u8>,
+}
+
+/// Nobody can run any more, and nothing outside will change that.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Deadlock {
+    /// Everybody who waits.
+    pub threads: Vec<WaitingThread>,
+}
+
+/// A thread that waits, or one that was stopped.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WaitingThread {
+    /// Numbered from 0 in the order of creation.
+    pub thread: u32,
+    /// Instructions it had retired.
+    pub instructions: u64,
+    /// What it waits for, as the end of a sentence; empty if it could run.
+    pub waits_for: String,
+    /// The word in memory it waits for.
+    pub futex: Option<u64>,
+    /// The thread that has the lock behind that word, where that can be seen.
+    pub owner: Option<u32>,
+    /// Where it is.
+    pub place: CallStack,
 }

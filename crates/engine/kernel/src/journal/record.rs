@@ -1,5 +1,6 @@
 //! Recording: what came from outside is written down as it comes.
 
+use super::Journal;
 use crate::syscalls::{Buffer, Direction, buffers, identity};
 use crate::thread::{Call, Wait};
 use crate::{Flow, Kernel, SignalInfo};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use verdict_recording::{
     End, EndOutcome, Entry, FileId, FileIdentity, MemoryWrite, Output, OutputDigest, Position,
-    Room, WaitKind, WriteError, Writer, digest, digest_words,
+    Room, WaitKind, WriteError, Writer, WriterOptions, digest, digest_words,
 };
 
 /// A file of data up to this size travels inside the recording without being asked for.
@@ -96,6 +97,34 @@ impl Recorder {
                 None
             }
         }
+    }
+
+    /// Everything so far in another file, with a recorder that goes on there.
+    fn copy_to(&mut self, path: &Path) -> std::io::Result<Recorder> {
+        let writer = self
+            .writer
+            .as_mut()
+            .ok_or_else(|| std::io::Error::other("the recording has ended"))?;
+        let position = writer.position().map_err(std::io::Error::other)?;
+        let mut copy = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)?;
+        copy_bytes(writer.sink(), &mut copy, position.byte)?;
+        let options = WriterOptions { max_size: None };
+        let writer = Writer::resume(copy, position, options).map_err(std::io::Error::other)?;
+        Ok(Recorder {
+            writer: Some(writer),
+            max_size: u64::MAX,
+            attach_files: self.attach_files,
+            streams: self.streams,
+            outputs: self.outputs.clone(),
+            files: self.files.clone(),
+            flushed: Instant::now(),
+            failure: None,
+        })
     }
 
     /// Makes what was written so far survive a crash.
@@ -188,10 +217,41 @@ impl Recorder {
     }
 }
 
+/// Copies the beginning of a file, wherever its offset is.
+fn copy_bytes(from: &File, to: &mut File, len: u64) -> std::io::Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::FileExt;
+    let mut at = 0;
+    let mut piece = vec![0; ATTACHED_PIECE];
+    while at < len {
+        let want = (len - at).min(ATTACHED_PIECE as u64) as usize;
+        from.read_exact_at(&mut piece[..want], at)?;
+        to.write_all(&piece[..want])?;
+        at += want as u64;
+    }
+    Ok(())
+}
+
 /// Files 0 and 1 are the program and its interpreter.
 pub(crate) const FIRST_MAPPED_FILE: u32 = 2;
 
 impl Kernel {
+    /// In a copy of an execution that is recorded: the recording so far goes on in a file of its own, or not at all.
+    pub fn continue_recording(&mut self, path: Option<&[u8]>) -> Result<(), String> {
+        let continued = match (&self.journal, path) {
+            (Journal::Record(recorder), Some(path)) => {
+                let path = Path::new(std::ffi::OsStr::from_bytes(path));
+                let copied = recorder.borrow_mut().copy_to(path);
+                let recorder = copied
+                    .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+                Journal::recording(recorder)
+            }
+            _ => Journal::Live,
+        };
+        self.journal = continued;
+        Ok(())
+    }
+
     /// Performs a call of the outside and writes down what came of it.
     pub(crate) fn record_call(&mut self, call: &Call) -> Flow {
         let flow = self.dispatch_live(call);

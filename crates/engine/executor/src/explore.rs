@@ -1,0 +1,347 @@
+//! An executor that explores: it runs to a moment, stays there, and makes a copy of itself for every order.
+//!
+//! A copy is a `fork()`: guest, engine and private world together, copied when written to. It gets a scheduler of its
+//! own, runs to its end, and leaves a report in a file.
+
+use crate::policy::Policy;
+use crate::Executor;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use verdict_explore::AlternateState;
+use verdict_protocol::{
+    Answer, CallStack, Exploration, Moment, Order, Outcome, Report, RunOrder, StopAfter,
+    WaitingThread,
+};
+
+/// Longest order.
+const ORDER_MAX: usize = 1 << 20;
+
+/// An executor's part in an exploration.
+#[derive(Debug)]
+pub(crate) enum Role {
+    /// It takes orders from this socket and stops at the moment.
+    Server { socket: i32, moment: Option<Moment> },
+    /// It carries out one order.
+    Copy(Copy),
+}
+
+/// What a copy has to remember.
+#[derive(Debug)]
+pub(crate) struct Copy {
+    report: File,
+    /// Instructions of all threads at which it must end.
+    limit: Option<u64>,
+    stop_after: Option<StopAfter>,
+    faced: Option<Box<[CallStack; 2]>>,
+}
+
+impl Executor {
+    /// True if the moment that the controller waits for is here.
+    pub(crate) fn is_moment(&self) -> bool {
+        let Some(Role::Server {
+            moment: Some(moment),
+            ..
+        }) = &self.explore
+        else {
+            return false;
+        };
+        match moment {
+            Moment::SecondThread => self.kernel.threads.len() > 1,
+            Moment::At {
+                thread,
+                instructions,
+            } => {
+                let current = &self.kernel.threads[self.kernel.current];
+                current.id.0 == *thread
+                    && current.retired >= *instructions
+                    && current.call.is_none()
+            }
+            Moment::End => false,
+        }
+    }
+
+    /// Instructions until the current thread must be looked at again for the exploration's sake.
+    pub(crate) fn explore_stop(&self) -> Option<u64> {
+        let current = &self.kernel.threads[self.kernel.current];
+        let until = |count: u64| count.saturating_sub(current.retired);
+        match self.explore.as_ref()? {
+            Role::Server {
+                moment:
+                    Some(Moment::At {
+                        thread,
+                        instructions,
+                    }),
+                ..
+            } if current.id.0 == *thread => Some(until(*instructions)),
+            Role::Server { .. } => None,
+            Role::Copy(copy) => {
+                let limit = copy
+                    .limit
+                    .map(|limit| limit.saturating_sub(self.kernel.retired));
+                let own = copy.stop_after.iter().flat_map(|stop| &stop.threads);
+                let stop = own
+                    .filter(|(thread, _)| *thread == current.id.0)
+                    .map(|(_, count)| until(*count))
+                    .min();
+                limit.into_iter().chain(stop).min()
+            }
+        }
+    }
+
+    /// Ends a copy that has done what it was made for.
+    pub(crate) fn check_copy(&mut self) {
+        let Some(Role::Copy(copy)) = &self.explore else {
+            return;
+        };
+        if copy.limit.is_some_and(|limit| self.kernel.retired >= limit) {
+            let threads = self.standing_threads();
+            self.finish(Outcome::LimitReached { threads });
+        }
+        let reached = |(thread, count): &(u32, u64)| {
+            let thread = &self.kernel.threads[*thread as usize];
+            thread.retired >= *count || thread.is_exited()
+        };
+        let stopped = copy
+            .stop_after
+            .as_ref()
+            .is_some_and(|stop| stop.threads.iter().all(reached));
+        if stopped {
+            self.finish(Outcome::Stopped);
+        }
+    }
+
+    /// Takes orders until one lets the execution go on.
+    pub(crate) fn serve(&mut self) {
+        let instructions = self.kernel.retired;
+        self.answer(&Answer::Reached { instructions });
+        self.heartbeat.set_blocked(true);
+        let mut copies: Vec<(i32, u64)> = Vec::new();
+        loop {
+            self.collect(&mut copies);
+            match self.next_order() {
+                Some(Order::Advance(moment)) => {
+                    if let Some(Role::Server { moment: wanted, .. }) = &mut self.explore {
+                        *wanted = Some(moment);
+                    }
+                    if !self.is_moment() {
+                        self.heartbeat.set_blocked(false);
+                        return;
+                    }
+                    self.answer(&Answer::Reached { instructions });
+                }
+                Some(Order::Run(order)) => match self.copy(&order) {
+                    Ok(0) => {
+                        self.become_copy(&order);
+                        return;
+                    }
+                    Ok(pid) => copies.push((pid, order.id)),
+                    Err(why) => self.answer(&Answer::Failed { id: order.id, why }),
+                },
+                None => {}
+            }
+        }
+    }
+
+    fn socket(&self) -> i32 {
+        match &self.explore {
+            Some(Role::Server { socket, .. }) => *socket,
+            _ => -1,
+        }
+    }
+
+    fn answer(&self, answer: &Answer) {
+        let bytes = serde_json::to_vec(answer).expect("plain data");
+        // SAFETY: a valid buffer. Without a controller this process is killed, so nothing can be done about errors.
+        unsafe { libc::send(self.socket(), bytes.as_ptr().cast(), bytes.len(), 0) };
+    }
+
+    /// The next order; `None` when a copy has ended first.
+    fn next_order(&mut self) -> Option<Order> {
+        let wait = |fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut polls = [wait(self.socket()), wait(self.kernel.signal_descriptor())];
+        // SAFETY: two valid elements.
+        unsafe { libc::poll(polls.as_mut_ptr(), 2, -1) };
+        if polls[1].revents != 0 {
+            self.kernel.discard_host_signals();
+        }
+        if polls[0].revents == 0 {
+            return None;
+        }
+        let mut bytes = vec![0; ORDER_MAX];
+        // SAFETY: a valid buffer.
+        let len = unsafe { libc::recv(self.socket(), bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        let len = usize::try_from(len).unwrap_or(0);
+        if len == 0 {
+            self.engine_fault("the controller went away while it gave orders");
+        }
+        match serde_json::from_slice(&bytes[..len]) {
+            Ok(order) => Some(order),
+            Err(error) => self.engine_fault(&format!("an order that cannot be read: {error}")),
+        }
+    }
+
+    /// Tells the controller of copies that have ended.
+    fn collect(&mut self, copies: &mut Vec<(i32, u64)>) {
+        copies.retain(|(pid, id)| {
+            let mut status = 0;
+            // SAFETY: waits, without blocking, for a child of our own.
+            let gone = unsafe { libc::waitpid(*pid, &mut status, libc::WNOHANG) } == *pid;
+            if gone {
+                self.answer(&Answer::Gone { id: *id, status });
+            }
+            !gone
+        });
+    }
+
+    /// Forks: 0 in the copy, its pid here.
+    fn copy(&mut self, order: &RunOrder) -> Result<i32, String> {
+        if let Some(mut recorder) = self.kernel.journal.recorder() {
+            recorder.flush();
+        }
+        let code = self
+            .cache
+            .copy_for_child()
+            .map_err(|error| error.to_string())?;
+        // SAFETY: the executor has one thread, so the copy is whole.
+        match unsafe { libc::fork() } {
+            -1 => Err(std::io::Error::last_os_error().to_string()),
+            0 => {
+                // SAFETY: a copy must not outlive the executor it came from.
+                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                if self.cache.adopt(&code).is_err() {
+                    // SAFETY: ends the copy, which cannot go on.
+                    unsafe { libc::_exit(3) };
+                }
+                let _ = order;
+                Ok(0)
+            }
+            pid => Ok(pid),
+        }
+    }
+
+    /// In the copy: does as the order says from here on.
+    fn become_copy(&mut self, order: &RunOrder) {
+        let report = File::create(Path::new(OsStr::from_bytes(&order.report)));
+        let Ok(report) = report else {
+            // SAFETY: ends the copy, which has nowhere to report to.
+            unsafe { libc::_exit(3) };
+        };
+        self.explore = Some(Role::Copy(Copy {
+            report,
+            limit: order
+                .instructions_max
+                .map(|count| self.kernel.retired.saturating_add(count)),
+            stop_after: order.stop_after.clone(),
+            faced: None,
+        }));
+        self.heartbeat.set_blocked(false);
+        if let Err(why) = self.kernel.continue_recording(order.recording.as_deref()) {
+            self.refused(why);
+        }
+        for pc in &order.watched {
+            self.cache.watch(*pc);
+        }
+        if let Some(policy) = Policy::of_run(&order.schedule) {
+            self.scheduler = policy;
+            self.turn = 0;
+        }
+        self.decide_anew();
+    }
+
+    /// What the current thread is about to do at a watched instruction.
+    pub(crate) fn about_to_do(&mut self) -> (u64, Vec<verdict_schedule::NextAccess>) {
+        let pc = self.kernel.thread().registers.rip;
+        let accesses = match self.next_instruction() {
+            Some(instruction) => self.next_accesses(&instruction),
+            None => Vec::new(),
+        };
+        (pc, accesses)
+    }
+
+    /// After each decision of a scheduler that looks for something.
+    pub(crate) fn after_decision(&mut self) {
+        if self.explore.is_none() {
+            return;
+        }
+        self.keep_faced();
+        if self.scheduler.alternate() == Some(AlternateState::Blocked) {
+            let threads = self.standing_threads();
+            self.finish(Outcome::NotEnforced { threads });
+        }
+    }
+
+    /// A copy begins with a decision of its own scheduler.
+    fn decide_anew(&mut self) {
+        let runnable = self.kernel.threads.iter().any(|thread| thread.is_runnable());
+        if runnable {
+            self.decide(verdict_schedule::Reason::Start);
+        }
+    }
+
+    /// Keeps the stacks of the first two threads that were brought face to face.
+    pub(crate) fn keep_faced(&mut self) {
+        let Some(Role::Copy(Copy { faced: None, .. })) = &self.explore else {
+            return;
+        };
+        let Some(facing) = self.scheduler.facings().first().copied() else {
+            return;
+        };
+        let stacks = Box::new([
+            self.call_stack_of(facing.waiting.0 as usize),
+            self.call_stack_of(facing.arrived.0 as usize),
+        ]);
+        if let Some(Role::Copy(copy)) = &mut self.explore {
+            copy.faced = Some(stacks);
+        }
+    }
+
+    /// A copy's report: true if there was one to make.
+    pub(crate) fn report_copy(&mut self, report: &Report) -> bool {
+        let facings = self.scheduler.facings().to_vec();
+        let alternate = self.scheduler.alternate();
+        let (output, output_hash, output_bytes) = self.captured_output();
+        let Some(Role::Copy(copy)) = &mut self.explore else {
+            return false;
+        };
+        let exploration = Exploration {
+            report: report.clone(),
+            facings,
+            faced: copy.faced.take(),
+            alternate,
+            output,
+            output_hash,
+            output_bytes,
+        };
+        // A report that cannot be written is one that is not there: the controller sees that.
+        let _ = verdict_protocol::write_exploration(&copy.report, &exploration);
+        true
+    }
+
+    /// Everybody who is not gone, as they stand.
+    pub(crate) fn standing_threads(&mut self) -> Vec<WaitingThread> {
+        let live: Vec<usize> = (0..self.kernel.threads.len())
+            .filter(|index| !self.kernel.threads[*index].is_exited())
+            .collect();
+        live.into_iter()
+            .map(|index| {
+                let wait = self.kernel.describe_wait(index);
+                let thread = &self.kernel.threads[index];
+                let (number, instructions) = (thread.id.0, thread.retired);
+                WaitingThread {
+                    thread: number,
+                    instructions,
+                    waits_for: wait.text,
+                    futex: wait.futex,
+                    owner: wait.owner,
+                    place: self.call_stack_of(index),
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,90 @@
+//! What a watched instruction is about to do to memory.
+
+use crate::Executor;
+use iced_x86::{
+    Decoder, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory,
+};
+use verdict_kernel::Registers;
+use verdict_schedule::NextAccess;
+
+const DIRECTION_FLAG: u64 = 1 << 10;
+
+impl Executor {
+    /// The instruction that the current thread stands before, if it can be read.
+    pub(crate) fn next_instruction(&mut self) -> Option<Instruction> {
+        let pc = self.kernel.thread().registers.rip;
+        let mut bytes = [0; 15];
+        let len = self.kernel.memory.executable_len(pc, 15) as usize;
+        self.kernel.memory.read(pc, &mut bytes[..len]).ok()?;
+        let instruction = Decoder::with_ip(64, &bytes[..len], pc, DecoderOptions::NONE).decode();
+        (!instruction.is_invalid()).then_some(instruction)
+    }
+
+    /// The memory that the instruction will access.
+    pub(crate) fn next_accesses(&mut self, instruction: &Instruction) -> Vec<NextAccess> {
+        let registers = self.kernel.thread().registers.clone();
+        let mut factory = InstructionInfoFactory::new();
+        factory
+            .info(instruction)
+            .used_memory()
+            .iter()
+            .filter_map(|used| access(instruction, used, &registers))
+            .collect()
+    }
+}
+
+fn access(
+    instruction: &Instruction,
+    used: &UsedMemory,
+    registers: &Registers,
+) -> Option<NextAccess> {
+    let write = match used.access() {
+        OpAccess::Read | OpAccess::CondRead => false,
+        OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite => {
+            true
+        }
+        _ => return None,
+    };
+    let value = |register: Register, _, _| Some(register_value(registers, register));
+    let address = used.virtual_address(0, value)?;
+    let len = used.memory_size().size() as u64;
+    if !(instruction.has_rep_prefix() || instruction.has_repne_prefix())
+        || !instruction.is_string_instruction()
+    {
+        return Some(NextAccess {
+            address,
+            len,
+            write,
+        });
+    }
+    let count = register_value(registers, Register::RCX);
+    let total = len.saturating_mul(count);
+    let start = if registers.rflags & DIRECTION_FLAG == 0 {
+        address
+    } else {
+        address.wrapping_sub(total.saturating_sub(len))
+    };
+    (count > 0).then_some(NextAccess {
+        address: start,
+        len: total,
+        write,
+    })
+}
+
+/// A register's value as an address part; segment registers stand for their bases.
+fn register_value(registers: &Registers, register: Register) -> u64 {
+    match register {
+        Register::FS => registers.fs_base,
+        Register::GS => registers.gs_base,
+        Register::CS | Register::DS | Register::ES | Register::SS => 0,
+        Register::RIP => registers.rip,
+        _ if register.is_gpr() => {
+            let full = registers.gpr[register.full_register().number()];
+            match register.size() {
+                4 => full & 0xffff_ffff,
+                _ => full,
+            }
+        }
+        _ => 0,
+    }
+}

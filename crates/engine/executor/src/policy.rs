@@ -1,0 +1,75 @@
+//! Who decides who runs.
+
+use verdict_explore::{Alternate, AlternateState, Facing, RaceDirected};
+use verdict_protocol::{ExecutorConfig, RunSchedule, SchedulePolicy};
+use verdict_schedule::{Decision, DecisionPoint, RandomScheduler, RoundRobin, Scheduler};
+
+/// The scheduler of a run.
+#[derive(Clone, Debug)]
+pub(crate) enum Policy {
+    RoundRobin(RoundRobin),
+    Random(RandomScheduler),
+    Directed(Box<RaceDirected>),
+    Alternate(Box<Alternate>),
+}
+
+impl Policy {
+    pub(crate) fn of_config(config: &ExecutorConfig) -> Self {
+        match config.schedule {
+            SchedulePolicy::RoundRobin => Policy::RoundRobin(RoundRobin::new(config.quantum)),
+            SchedulePolicy::Random => {
+                Policy::Random(RandomScheduler::new(config.seed, config.quantum))
+            }
+        }
+    }
+
+    /// The scheduler of a copy; `None` to keep what there is.
+    pub(crate) fn of_run(schedule: &RunSchedule) -> Option<Self> {
+        Some(match schedule {
+            RunSchedule::Same => return None,
+            RunSchedule::RoundRobin { quantum } => Policy::RoundRobin(RoundRobin::new(*quantum)),
+            RunSchedule::Random { seed, quantum } => {
+                Policy::Random(RandomScheduler::new(*seed, *quantum))
+            }
+            RunSchedule::Directed(target) => {
+                Policy::Directed(Box::new(RaceDirected::new(target.clone())))
+            }
+            RunSchedule::Alternate {
+                first,
+                second,
+                quantum,
+                seed,
+            } => Policy::Alternate(Box::new(Alternate::new(
+                first,
+                second.clone(),
+                *quantum,
+                *seed,
+            ))),
+        })
+    }
+
+    pub(crate) fn decide(&mut self, point: &DecisionPoint<'_>) -> Decision {
+        match self {
+            Policy::RoundRobin(scheduler) => scheduler.decide(point),
+            Policy::Random(scheduler) => scheduler.decide(point),
+            Policy::Directed(scheduler) => scheduler.decide(point),
+            Policy::Alternate(scheduler) => scheduler.decide(point),
+        }
+    }
+
+    /// The races that a directed scheduler has created.
+    pub(crate) fn facings(&self) -> &[Facing] {
+        match self {
+            Policy::Directed(scheduler) => scheduler.facings(),
+            _ => &[],
+        }
+    }
+
+    /// How far an alternate has come.
+    pub(crate) fn alternate(&self) -> Option<AlternateState> {
+        match self {
+            Policy::Alternate(scheduler) => Some(scheduler.state()),
+            _ => None,
+        }
+    }
+}

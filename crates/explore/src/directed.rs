@@ -1,0 +1,364 @@
+//! The race-directed random scheduler (Sen 2008, algorithms 1 and 2).
+//!
+//! A thread that is about to execute one of the two sites is postponed until another thread is about to race with it:
+//! the same bytes, one of them written. Then the race is real, a coin decides who goes first, and the run goes on.
+//! When all threads that could run are postponed, one of them is released at random.
+//!
+//! Departs from the paper in how a starving program is noticed: a postponed thread is released after a number of
+//! instructions of the others, not after seconds, so that a seed repeats the run exactly.
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use verdict_events::ThreadId;
+use verdict_schedule::{Decision, DecisionPoint, Next, NextAccess, Reason, Scheduler, SplitMix};
+
+/// What to steer to, and by which dice.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Directed {
+    /// Where every choice comes from.
+    pub seed: u64,
+    /// Instructions of one site: a line may have several.
+    pub first: BTreeSet<u64>,
+    /// Instructions of the other site.
+    pub second: BTreeSet<u64>,
+    /// After how many instructions a thread must let others run, so that spinning ends.
+    pub quantum: u64,
+    /// How long a thread may be kept waiting for its counterpart, in instructions of all threads.
+    pub patience: u64,
+}
+
+/// Two threads about to race.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Facing {
+    /// Instructions retired by all threads.
+    pub retired: u64,
+    /// The thread that had been waiting, and the instruction it stands before.
+    pub waiting: (u32, u64),
+    /// The thread that arrived.
+    pub arrived: (u32, u64),
+    /// A byte that both access.
+    pub address: u64,
+    /// The one that arrived goes first.
+    pub arrived_first: bool,
+}
+
+/// A thread that is kept from going on.
+#[derive(Clone, Debug)]
+struct Postponed {
+    pc: u64,
+    accesses: Vec<NextAccess>,
+    since: u64,
+}
+
+/// Steers two threads to the two sites of a race.
+#[derive(Clone, Debug)]
+pub struct RaceDirected {
+    target: Directed,
+    random: SplitMix,
+    postponed: BTreeMap<ThreadId, Postponed>,
+    /// Postponed before and told to go on: their instruction may run now.
+    released: BTreeSet<ThreadId>,
+    facings: Vec<Facing>,
+}
+
+/// More are counted by nobody: the first ones tell.
+const FACINGS_MAX: usize = 64;
+
+impl RaceDirected {
+    /// A scheduler for one run.
+    #[must_use]
+    pub fn new(target: Directed) -> Self {
+        RaceDirected {
+            random: SplitMix::new(target.seed),
+            target,
+            postponed: BTreeMap::new(),
+            released: BTreeSet::new(),
+            facings: Vec::new(),
+        }
+    }
+
+    /// The races that were created so far.
+    #[must_use]
+    pub fn facings(&self) -> &[Facing] {
+        &self.facings
+    }
+
+    /// A thread stands before one of the two sites.
+    fn arrive(&mut self, point: &DecisionPoint<'_>, thread: ThreadId, next: &Next<'_>) -> Decision {
+        if self.released.remove(&thread) {
+            return Decision::Continue;
+        }
+        let rivals = self.rivals(thread, next);
+        let Some((first_rival, address)) = rivals.first().copied() else {
+            self.postpone(thread, next, point.retired);
+            return self.another(point);
+        };
+        let arrived_first = self.random.below(2) == 0;
+        if self.facings.len() < FACINGS_MAX {
+            self.facings.push(Facing {
+                retired: point.retired,
+                waiting: (first_rival.0, self.postponed[&first_rival].pc),
+                arrived: (thread.0, next.pc),
+                address,
+                arrived_first,
+            });
+        }
+        if arrived_first {
+            return Decision::Continue;
+        }
+        self.postpone(thread, next, point.retired);
+        for (rival, _) in &rivals {
+            self.release(*rival);
+        }
+        self.run(first_rival)
+    }
+
+    /// Postponed threads whose access conflicts with this one, with a byte that both touch.
+    fn rivals(&self, thread: ThreadId, next: &Next<'_>) -> Vec<(ThreadId, u64)> {
+        self.postponed
+            .iter()
+            .filter(|(other, _)| **other != thread)
+            .filter(|(_, postponed)| self.is_pair(postponed.pc, next.pc))
+            .filter_map(|(other, postponed)| {
+                let address = common_byte(&postponed.accesses, next.accesses)?;
+                Some((*other, address))
+            })
+            .collect()
+    }
+
+    fn is_pair(&self, a: u64, b: u64) -> bool {
+        let (first, second) = (&self.target.first, &self.target.second);
+        first.contains(&a) && second.contains(&b) || first.contains(&b) && second.contains(&a)
+    }
+
+    fn is_site(&self, pc: u64) -> bool {
+        self.target.first.contains(&pc) || self.target.second.contains(&pc)
+    }
+
+    fn postpone(&mut self, thread: ThreadId, next: &Next<'_>, since: u64) {
+        let postponed = Postponed {
+            pc: next.pc,
+            accesses: next.accesses.to_vec(),
+            since,
+        };
+        self.postponed.insert(thread, postponed);
+    }
+
+    fn release(&mut self, thread: ThreadId) {
+        if self.postponed.remove(&thread).is_some() {
+            self.released.insert(thread);
+        }
+    }
+
+    /// Any thread that may run; a postponed one if there is no other.
+    fn another(&mut self, point: &DecisionPoint<'_>) -> Decision {
+        self.end_patience(point.retired);
+        let mut free: Vec<ThreadId> = point
+            .runnable
+            .iter()
+            .copied()
+            .filter(|thread| !self.postponed.contains_key(thread))
+            .collect();
+        if free.is_empty() {
+            let chosen = self.any(point.runnable);
+            self.release(chosen);
+            free.push(chosen);
+        }
+        let chosen = self.any(&free);
+        self.run(chosen)
+    }
+
+    /// Who has waited too long is told to go on: nobody may ever come.
+    fn end_patience(&mut self, retired: u64) {
+        let patience = self.target.patience;
+        let late: Vec<ThreadId> = self
+            .postponed
+            .iter()
+            .filter(|(_, postponed)| retired - postponed.since > patience)
+            .map(|(thread, _)| *thread)
+            .collect();
+        late.into_iter().for_each(|thread| self.release(thread));
+    }
+
+    fn any(&mut self, threads: &[ThreadId]) -> ThreadId {
+        threads[self.random.below(threads.len() as u64) as usize]
+    }
+
+    fn run(&mut self, thread: ThreadId) -> Decision {
+        Decision::Run {
+            thread,
+            instructions_max: self.target.quantum,
+        }
+    }
+}
+
+impl Scheduler for RaceDirected {
+    fn decide(&mut self, point: &DecisionPoint<'_>) -> Decision {
+        let waiting = |thread: &ThreadId| point.runnable.contains(thread);
+        self.postponed.retain(|thread, _| waiting(thread));
+        match (point.reason, point.next, point.current) {
+            (Reason::Watched, Some(next), Some(thread)) if self.is_site(next.pc) => {
+                self.arrive(point, thread, &next)
+            }
+            // The end of a turn does not take a thread's place at its site.
+            _ => self.another(point),
+        }
+    }
+}
+
+fn common_byte(a: &[NextAccess], b: &[NextAccess]) -> Option<u64> {
+    a.iter().find_map(|first| {
+        let second = b.iter().find(|second| first.conflicts(second))?;
+        Some(first.address.max(second.address))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUANTUM: u64 = 1000;
+
+    fn target(seed: u64) -> Directed {
+        Directed {
+            seed,
+            first: BTreeSet::from([0x10]),
+            second: BTreeSet::from([0x20]),
+            quantum: QUANTUM,
+            patience: 10_000,
+        }
+    }
+
+    fn write(address: u64) -> [NextAccess; 1] {
+        [NextAccess {
+            address,
+            len: 4,
+            write: true,
+        }]
+    }
+
+    fn at(
+        scheduler: &mut RaceDirected,
+        thread: u32,
+        pc: u64,
+        accesses: &[NextAccess],
+        runnable: &[u32],
+    ) -> Decision {
+        let runnable: Vec<_> = runnable.iter().copied().map(ThreadId).collect();
+        scheduler.decide(&DecisionPoint {
+            reason: Reason::Watched,
+            current: Some(ThreadId(thread)),
+            runnable: &runnable,
+            retired: 0,
+            next: Some(Next { pc, accesses }),
+        })
+    }
+
+    fn chosen(decision: Decision) -> u32 {
+        match decision {
+            Decision::Run { thread, .. } => thread.0,
+            Decision::Continue => panic!("somebody else was to run"),
+        }
+    }
+
+    #[test]
+    fn a_thread_waits_at_its_site_and_the_race_is_seen_when_the_other_comes() {
+        let (mut first, mut second) = (0, 0);
+        for seed in 0..200 {
+            let mut scheduler = RaceDirected::new(target(seed));
+            let other = at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1]);
+            assert_eq!(chosen(other), 1);
+            let decision = at(&mut scheduler, 1, 0x20, &write(0x102), &[0, 1]);
+            assert_eq!(scheduler.facings().len(), 1);
+            let facing = scheduler.facings()[0];
+            assert_eq!((facing.waiting, facing.arrived), ((0, 0x10), (1, 0x20)));
+            assert_eq!(facing.address, 0x102);
+            match decision {
+                Decision::Continue => first += 1,
+                Decision::Run { thread, .. } => {
+                    assert_eq!(thread, ThreadId(0));
+                    second += 1;
+                }
+            }
+        }
+        assert!(first > 60 && second > 60, "{first} and {second}");
+    }
+
+    #[test]
+    fn other_bytes_or_two_reads_are_no_race() {
+        let mut scheduler = RaceDirected::new(target(1));
+        at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1, 2]);
+        at(&mut scheduler, 1, 0x20, &write(0x104), &[0, 1, 2]);
+        assert!(scheduler.facings().is_empty());
+        let read = [NextAccess {
+            write: false,
+            ..write(0x100)[0]
+        }];
+        let mut scheduler = RaceDirected::new(target(1));
+        at(&mut scheduler, 0, 0x10, &read, &[0, 1, 2]);
+        at(&mut scheduler, 1, 0x20, &read, &[0, 1, 2]);
+        assert!(scheduler.facings().is_empty());
+    }
+
+    #[test]
+    fn the_same_side_twice_is_not_the_pair() {
+        let mut scheduler = RaceDirected::new(target(1));
+        at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1, 2]);
+        at(&mut scheduler, 1, 0x10, &write(0x100), &[0, 1, 2]);
+        assert!(scheduler.facings().is_empty());
+    }
+
+    #[test]
+    fn when_everybody_is_postponed_one_is_released() {
+        let mut scheduler = RaceDirected::new(target(3));
+        let alone = at(&mut scheduler, 0, 0x10, &write(0x100), &[0]);
+        assert_eq!(chosen(alone), 0);
+        // Back at its site, it may pass.
+        assert_eq!(
+            at(&mut scheduler, 0, 0x10, &write(0x100), &[0]),
+            Decision::Continue
+        );
+    }
+
+    #[test]
+    fn patience_ends_by_instructions() {
+        let mut scheduler = RaceDirected::new(target(3));
+        at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1]);
+        let both = [ThreadId(0), ThreadId(1)];
+        let ends = |retired| DecisionPoint {
+            reason: Reason::QuantumEnd,
+            current: Some(ThreadId(1)),
+            runnable: &both,
+            retired,
+            next: None,
+        };
+        for _ in 0..50 {
+            assert_eq!(chosen(scheduler.decide(&ends(10_000))), 1);
+        }
+        let later: BTreeSet<u32> = (0..50)
+            .map(|_| chosen(scheduler.decide(&ends(10_001))))
+            .collect();
+        assert_eq!(later, BTreeSet::from([0, 1]));
+    }
+
+    #[test]
+    fn a_seed_repeats_a_run() {
+        let run = |seed| {
+            let mut scheduler = RaceDirected::new(target(seed));
+            let threads = [ThreadId(0), ThreadId(1), ThreadId(2)];
+            (0..100)
+                .map(|index| {
+                    scheduler.decide(&DecisionPoint {
+                        reason: Reason::QuantumEnd,
+                        current: Some(threads[index % 3]),
+                        runnable: &threads,
+                        retired: index as u64,
+                        next: None,
+                    })
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(run(1), run(1));
+        assert_ne!(run(1), run(2));
+    }
+}

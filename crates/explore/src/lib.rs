@@ -1,0 +1,11 @@
+//! Schedulers that look for something.
+//!
+//! [`RaceDirected`] brings two given sites face to face (Sen 2008, algorithms 1 and 2); [`Alternate`] makes two accesses
+//! that were seen in one order happen in the other (Kasikci et al. 2015, section 4.2).
+#![forbid(unsafe_code)]
+
+mod alternate;
+mod directed;
+
+pub use alternate::{Alternate, AlternateState, Access as RacingAccess};
+pub use directed::{Directed, Facing, RaceDirected};
