@@ -6,6 +6,7 @@
 
 mod channel;
 mod ending;
+mod explore;
 mod signals;
 mod spawn;
 mod watch;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use verdict_protocol::{ExecutorConfig, FrameError};
 
 pub use ending::Ending;
+pub use explore::{Advanced, Copied, Explorer, Request};
 
 /// How an executor is started and watched. The default is right for everything but tests.
 #[derive(Clone, Debug)]
@@ -33,6 +35,8 @@ pub struct LaunchOptions {
     /// What a run in the mode `Record` is recorded into, or one in the mode `Replay` is replayed from. The executor
     /// inherits it, and finds its descriptor in the mode.
     pub recording: Option<Arc<File>>,
+    /// The socket that an executor which explores gets its orders from.
+    pub orders: Option<Arc<File>>,
     /// How often the heartbeat is looked at.
     pub tick: Duration,
     /// After how many ticks without a heartbeat the executor is taken for dead.
@@ -60,6 +64,7 @@ impl Default for LaunchOptions {
             executor_arguments: vec![EXECUTOR_COMMAND.into()],
             signals: SignalPolicy::ControllerEnds,
             recording: None,
+            orders: None,
             tick: Duration::from_secs(1),
             silent_ticks_max: 30,
         }

@@ -32,9 +32,10 @@ pub(crate) fn spawn(
         .unwrap_or_else(|poisoned| poisoned.into_inner());
     let mut files = channel.files().to_vec();
     files.extend(options.recording.as_deref());
+    files.extend(options.orders.as_deref());
     let descriptors = inheritable_copies(&files).map_err(LaunchError::Spawn)?;
-    let (channel_descriptors, recording) = descriptors.split_at(channel.files().len());
-    let config = with_recording(config, recording.first());
+    let (channel_descriptors, others) = descriptors.split_at(channel.files().len());
+    let config = with_descriptors(config, options, others);
     verdict_protocol::write_config(&channel.config, &config).map_err(LaunchError::Config)?;
     Command::new(&options.executor)
         .args(&options.executor_arguments)
@@ -49,11 +50,21 @@ pub(crate) fn spawn(
         .map_err(LaunchError::Spawn)
 }
 
-/// The config with the recording's descriptor in it.
-fn with_recording(config: &ExecutorConfig, recording: Option<&OwnedFd>) -> ExecutorConfig {
+/// The config with the descriptors of recording and orders in it.
+fn with_descriptors(
+    config: &ExecutorConfig,
+    options: &LaunchOptions,
+    descriptors: &[OwnedFd],
+) -> ExecutorConfig {
     let mut config = config.clone();
-    if let (Some(fd), Some(recording)) = (config.mode.descriptor_mut(), recording) {
-        *fd = recording.as_raw_fd();
+    let mut numbers = descriptors.iter().map(AsRawFd::as_raw_fd);
+    if options.recording.is_some()
+        && let (Some(fd), Some(number)) = (config.mode.descriptor_mut(), numbers.next())
+    {
+        *fd = number;
+    }
+    if options.orders.is_some() {
+        config.explore = numbers.next();
     }
     config
 }

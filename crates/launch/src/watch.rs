@@ -25,19 +25,21 @@ pub(crate) enum ProcessEnd {
 }
 
 /// An executor that is killed when it is no longer watched, so that no error leaves one behind.
-struct Watched {
+pub(crate) struct Watched {
     child: Child,
     descriptor: OwnedFd,
     over: bool,
+    end: Option<ProcessEnd>,
 }
 
 impl Watched {
-    fn new(mut child: Child) -> io::Result<Self> {
+    pub(crate) fn new(mut child: Child) -> io::Result<Self> {
         match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
             Ok(descriptor) => Ok(Self {
                 child,
                 descriptor,
                 over: false,
+                end: None,
             }),
             Err(error) => {
                 let _ = child.kill();
@@ -45,6 +47,30 @@ impl Watched {
                 Err(error.into())
             }
         }
+    }
+
+    /// Whether it is known to have ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Whether it has ended by now.
+    pub(crate) fn has_ended(&mut self) -> io::Result<bool> {
+        if let Some(status) = self.child.try_wait()? {
+            self.over = true;
+            self.end = Some(end_of(status));
+        }
+        Ok(self.over)
+    }
+
+    /// How it ended; waits for that.
+    pub(crate) fn end(&mut self) -> io::Result<ProcessEnd> {
+        if let Some(end) = self.end {
+            return Ok(end);
+        }
+        let end = end_of(self.reap()?);
+        self.end = Some(end);
+        Ok(end)
     }
 
     fn reap(&mut self) -> io::Result<ExitStatus> {

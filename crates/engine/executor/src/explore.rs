@@ -139,6 +139,12 @@ impl Executor {
                     Ok(pid) => copies.push((pid, order.id)),
                     Err(why) => self.answer(&Answer::Failed { id: order.id, why }),
                 },
+                Some(Order::Kill { id }) => {
+                    if let Some((pid, _)) = copies.iter().find(|(_, copy)| *copy == id) {
+                        // SAFETY: a child of our own that is not waited for yet.
+                        unsafe { libc::kill(*pid, libc::SIGKILL) };
+                    }
+                }
                 None => {}
             }
         }

@@ -12,6 +12,11 @@ pub enum Order {
     Advance(Moment),
     /// Make a copy that runs to its end.
     Run(RunOrder),
+    /// End a copy.
+    Kill {
+        /// Which one.
+        id: u64,
+    },
 }
 
 /// A moment of an execution.

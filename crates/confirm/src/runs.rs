@@ -1,0 +1,364 @@
+//! Steered runs of one candidate, and what they came to.
+
+use crate::{Candidate, ConfirmError, Ended, EndedKind};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use verdict_explore::{Directed, Facing};
+use verdict_launch::{Advanced, Copied, Ending, Explorer, LaunchOptions, Request};
+use verdict_protocol::{CallStack, ExecutorConfig, Moment, Outcome, RunSchedule};
+use verdict_schedule::SplitMix;
+
+/// How to confirm.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Runs per candidate.
+    pub runs: u32,
+    /// Where the seeds of the runs come from.
+    pub seed: u64,
+    /// Runs at a time.
+    pub jobs: usize,
+    /// Longest time of one run: a safety net; runs are limited by their instructions.
+    pub time_limit: Option<Duration>,
+    /// Instructions of a turn.
+    pub quantum: u64,
+    /// How long a thread waits for its counterpart, in instructions.
+    pub patience: u64,
+    /// Instructions of a run; by default ten times what the program usually takes, and some more.
+    pub instructions_max: Option<u64>,
+    /// Occasions to switch beside system calls: functions that synchronise.
+    pub switch_points: Vec<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            runs: 100,
+            seed: 0,
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            time_limit: None,
+            quantum: 1_000_000,
+            patience: 50_000_000,
+            instructions_max: None,
+            switch_points: Vec::new(),
+        }
+    }
+}
+
+/// What the program does when nobody steers it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Baseline {
+    /// How it ends.
+    pub ended: Ended,
+    /// Instructions it takes.
+    pub instructions: u64,
+}
+
+/// What became of a candidate.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Confirmation {
+    /// Runs made.
+    pub runs: u32,
+    /// Runs in which the race was created.
+    pub hits: u32,
+    /// The first run that created it.
+    pub seed: Option<u64>,
+    /// The race as that run created it.
+    pub facing: Option<Facing>,
+    /// Where its two threads stood.
+    pub faced: Option<Box<[CallStack; 2]>>,
+    /// What went wrong in runs that had created it, each kind once.
+    pub errors: Vec<SeenError>,
+    /// A recording of the first run that created it.
+    pub recording: Option<PathBuf>,
+    /// Runs of which nothing is known: lost or too long.
+    pub unknown: u32,
+}
+
+/// Something that went wrong after the race.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SeenError {
+    /// What.
+    pub ended: Ended,
+    /// The first run that came to it.
+    pub seed: u64,
+    /// How many did.
+    pub runs: u32,
+    /// A recording of it.
+    pub recording: Option<PathBuf>,
+    /// Where the thread to blame was.
+    pub place: Option<Box<CallStack>>,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Runs made for the candidate at hand.
+    pub runs: u32,
+    /// Of these, runs that created the race.
+    pub hits: u32,
+}
+
+/// What one run came to.
+struct Run {
+    facing: Option<Facing>,
+    faced: Option<Box<[CallStack; 2]>>,
+    ended: Ended,
+    place: Option<Box<CallStack>>,
+}
+
+/// Steers runs of the program to one candidate after the other. `folder` takes recordings; `progress` hears of every run.
+pub fn confirm(
+    config: &ExecutorConfig,
+    launch: &LaunchOptions,
+    candidates: &[Candidate],
+    options: &Options,
+    folder: &Path,
+    progress: &mut dyn FnMut(usize, Progress),
+) -> Result<(Baseline, Vec<Confirmation>), ConfirmError> {
+    let mut explorer = Explorer::start(config, launch, folder, true)?;
+    match explorer.advance(Moment::SecondThread)? {
+        Advanced::Reached { .. } => {}
+        Advanced::Ended(ending) => return Err(ended_early(&ending)),
+    }
+    let baseline = baseline(&mut explorer, options)?;
+    let mut confirmations = Vec::new();
+    for (index, candidate) in candidates.iter().enumerate() {
+        let mut steered = Steered {
+            explorer: &mut explorer,
+            candidate,
+            options,
+            limit: limit(options, &baseline),
+            seed: SplitMix::new(options.seed ^ (index as u64) << 32).next_u64(),
+        };
+        let told = &mut |made| progress(index, made);
+        let runs = steered.all(told)?;
+        confirmations.push(steered.judge(&runs, &baseline, index, folder)?);
+    }
+    Ok((baseline, confirmations))
+}
+
+fn ended_early(ending: &Ending) -> ConfirmError {
+    match ending {
+        Ending::Reported(report) => match &report.outcome {
+            Outcome::Refused(refusal) => ConfirmError::Refused {
+                why: refusal.message.clone(),
+            },
+            Outcome::EngineFault(fault) => ConfirmError::Refused {
+                why: fault.message.clone(),
+            },
+            Outcome::Exited { code } => ConfirmError::OneThread {
+                how: format!("exit code {code}"),
+            },
+            other => ConfirmError::OneThread {
+                how: format!("{other:?}"),
+            },
+        },
+        Ending::Killed => ConfirmError::Refused {
+            why: "the executor was killed".into(),
+        },
+        Ending::Crashed { how } => ConfirmError::Refused {
+            why: format!("the executor {how}"),
+        },
+        Ending::Hung => ConfirmError::Refused {
+            why: "the executor showed no sign of life".into(),
+        },
+    }
+}
+
+/// Room for a program whose steered runs are longer than usual: others wait while a thread is postponed.
+const EXTRA_INSTRUCTIONS: u64 = 200_000_000;
+
+fn limit(options: &Options, baseline: &Baseline) -> u64 {
+    options
+        .instructions_max
+        .unwrap_or(baseline.instructions.saturating_mul(10) + EXTRA_INSTRUCTIONS)
+}
+
+fn baseline(explorer: &mut Explorer, options: &Options) -> Result<Baseline, ConfirmError> {
+    let request = Request {
+        schedule: RunSchedule::Same,
+        watched: Vec::new(),
+        recording: None,
+        instructions_max: Some(options.instructions_max.unwrap_or(100 * EXTRA_INSTRUCTIONS)),
+        stop_after: None,
+    };
+    let mut found = None;
+    explorer.run_all(
+        &mut std::iter::once(request),
+        1,
+        options.time_limit,
+        &mut |_, copied| {
+            let instructions = match &copied {
+                Copied::Explored(exploration) => exploration.report.stats.instructions,
+                _ => EXTRA_INSTRUCTIONS,
+            };
+            found = Some(Baseline {
+                ended: Ended::of(&copied),
+                instructions,
+            });
+        },
+    )?;
+    Ok(found.expect("one request, one answer"))
+}
+
+/// Runs steered to one candidate.
+struct Steered<'a> {
+    explorer: &'a mut Explorer,
+    candidate: &'a Candidate,
+    options: &'a Options,
+    limit: u64,
+    seed: u64,
+}
+
+impl Steered<'_> {
+    fn seed(&self, run: u64) -> u64 {
+        // Short numbers are easier to type again, and 48 bits are more than enough.
+        SplitMix::new(self.seed ^ run).next_u64() >> 16
+    }
+
+    fn request(&self, seed: u64, recording: Option<PathBuf>) -> Request {
+        let mut watched = self.candidate.watched();
+        watched.extend(&self.options.switch_points);
+        Request {
+            schedule: RunSchedule::Directed(Directed {
+                seed,
+                first: self.candidate.first.clone(),
+                second: self.candidate.second.clone(),
+                quantum: self.options.quantum,
+                patience: self.options.patience,
+            }),
+            watched,
+            recording,
+            instructions_max: Some(self.limit),
+            stop_after: None,
+        }
+    }
+
+    /// All runs, in the order of their seeds whatever the order of their ends.
+    fn all(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Run>, ConfirmError> {
+        let requests: Vec<Request> = (0..u64::from(self.options.runs))
+            .map(|run| self.request(self.seed(run), None))
+            .collect();
+        let mut runs: BTreeMap<usize, Run> = BTreeMap::new();
+        let mut hits = 0;
+        self.explorer.run_all(
+            &mut requests.into_iter(),
+            self.options.jobs,
+            self.options.time_limit,
+            &mut |index, copied| {
+                let run = Run::of(copied);
+                hits += u32::from(run.facing.is_some());
+                runs.insert(index, run);
+                progress(Progress {
+                    runs: runs.len() as u32,
+                    hits,
+                });
+            },
+        )?;
+        Ok(runs.into_values().collect())
+    }
+
+    fn judge(
+        &mut self,
+        runs: &[Run],
+        baseline: &Baseline,
+        index: usize,
+        folder: &Path,
+    ) -> Result<Confirmation, ConfirmError> {
+        let hit = runs.iter().position(|run| run.facing.is_some());
+        let mut errors: BTreeMap<EndedKind, SeenError> = BTreeMap::new();
+        for (number, run) in runs.iter().enumerate() {
+            let other_code = matches!(run.ended.kind, EndedKind::Exited(_))
+                && run.ended.kind != baseline.ended.kind;
+            if run.facing.is_none() || !(run.ended.kind.is_error() || other_code) {
+                continue;
+            }
+            let seed = self.seed(number as u64);
+            let seen = errors.entry(run.ended.kind).or_insert(SeenError {
+                ended: run.ended.clone(),
+                seed,
+                runs: 0,
+                recording: None,
+                place: run.place.clone(),
+            });
+            seen.runs += 1;
+        }
+        let mut confirmation = Confirmation {
+            runs: runs.len() as u32,
+            hits: runs.iter().filter(|run| run.facing.is_some()).count() as u32,
+            seed: hit.map(|run| self.seed(run as u64)),
+            facing: hit.and_then(|run| runs[run].facing),
+            faced: hit.and_then(|run| runs[run].faced.clone()),
+            errors: errors.into_values().collect(),
+            recording: None,
+            unknown: runs
+                .iter()
+                .filter(|run| run.ended.kind == EndedKind::Unknown)
+                .count() as u32,
+        };
+        self.record(&mut confirmation, index, folder)?;
+        Ok(confirmation)
+    }
+
+    /// The runs that matter once more, recorded: a seed repeats a run exactly.
+    fn record(
+        &mut self,
+        confirmation: &mut Confirmation,
+        index: usize,
+        folder: &Path,
+    ) -> Result<(), ConfirmError> {
+        let path = |seed: u64| folder.join(format!("race-{}-seed-{seed}.vrec", index + 1));
+        let mut seeds: Vec<u64> = confirmation.errors.iter().map(|error| error.seed).collect();
+        seeds.extend(confirmation.seed);
+        seeds.sort_unstable();
+        seeds.dedup();
+        let requests: Vec<Request> = seeds
+            .iter()
+            .map(|seed| self.request(*seed, Some(path(*seed))))
+            .collect();
+        self.explorer.run_all(
+            &mut requests.into_iter(),
+            self.options.jobs,
+            self.options.time_limit,
+            &mut |_, _| {},
+        )?;
+        confirmation.recording = confirmation.seed.map(path);
+        for error in &mut confirmation.errors {
+            error.recording = Some(path(error.seed));
+        }
+        Ok(())
+    }
+}
+
+impl Run {
+    fn of(copied: Copied) -> Self {
+        let ended = Ended::of(&copied);
+        let Copied::Explored(exploration) = copied else {
+            return Run {
+                facing: None,
+                faced: None,
+                ended,
+                place: None,
+            };
+        };
+        Run {
+            facing: exploration.facings.first().copied(),
+            faced: exploration.faced,
+            ended,
+            place: place(exploration.report.outcome),
+        }
+    }
+}
+
+fn place(outcome: Outcome) -> Option<Box<CallStack>> {
+    match outcome {
+        Outcome::Signalled { fault, .. } => fault.map(|fault| Box::new(fault.place)),
+        Outcome::Deadlock(deadlock) => {
+            let mut threads = deadlock.threads;
+            threads.sort_by_key(|thread| thread.owner.is_none());
+            threads.into_iter().next().map(|thread| Box::new(thread.place))
+        }
+        _ => None,
+    }
+}
