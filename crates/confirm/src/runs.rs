@@ -357,7 +357,10 @@ fn place(outcome: Outcome) -> Option<Box<CallStack>> {
         Outcome::Deadlock(deadlock) => {
             let mut threads = deadlock.threads;
             threads.sort_by_key(|thread| thread.owner.is_none());
-            threads.into_iter().next().map(|thread| Box::new(thread.place))
+            threads
+                .into_iter()
+                .next()
+                .map(|thread| Box::new(thread.place))
         }
         _ => None,
     }

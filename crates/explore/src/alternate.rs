@@ -88,12 +88,16 @@ impl Alternate {
     fn is_second(&self, thread: ThreadId, next: &Next<'_>) -> bool {
         thread.0 == self.second.thread
             && next.pc == self.second.pc
-            && next.accesses.iter().any(|access| access.conflicts(&self.first))
+            && next
+                .accesses
+                .iter()
+                .any(|access| access.conflicts(&self.first))
     }
 
     /// Anybody but the held thread; the second one first.
     fn hold(&mut self, point: &DecisionPoint<'_>) -> Decision {
-        if let (Reason::Watched, Some(next), Some(thread)) = (point.reason, point.next, point.current)
+        if let (Reason::Watched, Some(next), Some(thread)) =
+            (point.reason, point.next, point.current)
             && thread != self.held
         {
             if !self.is_second(thread, &next) {
@@ -190,9 +194,11 @@ mod tests {
     #[test]
     fn the_first_thread_is_held_until_the_second_access_is_made() {
         let all = [ThreadId(0), ThreadId(1), ThreadId(2)];
-        let mut alternate = Alternate::new(&access(1, 0x10, true), access(2, 0x20, false), 50, None);
+        let mut alternate =
+            Alternate::new(&access(1, 0x10, true), access(2, 0x20, false), 50, None);
         for _ in 0..5 {
-            let Decision::Run { thread, .. } = alternate.decide(&point(Reason::QuantumEnd, 0, &all))
+            let Decision::Run { thread, .. } =
+                alternate.decide(&point(Reason::QuantumEnd, 0, &all))
             else {
                 panic!("turns end")
             };
@@ -228,7 +234,8 @@ mod tests {
     #[test]
     fn other_memory_does_not_count() {
         let all = [ThreadId(1), ThreadId(2)];
-        let mut alternate = Alternate::new(&access(1, 0x10, true), access(2, 0x20, false), 50, None);
+        let mut alternate =
+            Alternate::new(&access(1, 0x10, true), access(2, 0x20, false), 50, None);
         let accesses = [NextAccess {
             address: 0x200,
             len: 4,
@@ -248,7 +255,8 @@ mod tests {
     #[test]
     fn a_standstill_of_all_others_is_noticed() {
         let held = [ThreadId(1)];
-        let mut alternate = Alternate::new(&access(1, 0x10, true), access(2, 0x20, false), 50, None);
+        let mut alternate =
+            Alternate::new(&access(1, 0x10, true), access(2, 0x20, false), 50, None);
         alternate.decide(&point(Reason::Blocked, 2, &held));
         assert_eq!(alternate.state(), AlternateState::Blocked);
     }

@@ -7,5 +7,5 @@
 mod alternate;
 mod directed;
 
-pub use alternate::{Alternate, AlternateState, Access as RacingAccess};
+pub use alternate::{Access as RacingAccess, Alternate, AlternateState};
 pub use directed::{Directed, Facing, RaceDirected};

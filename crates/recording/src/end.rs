@@ -35,6 +35,10 @@ pub enum EndOutcome {
         /// That size.
         max_size: u64,
     },
+    /// All threads waited, and nothing outside could have changed that.
+    Deadlock,
+    /// It had as many instructions as it was to have.
+    Limit,
     /// The program asked for something that the engine does not do, or the engine failed.
     Refused {
         /// One sentence.
@@ -61,6 +65,10 @@ impl fmt::Display for End {
                 "cut by --max-size {max_size} at instruction {}",
                 self.instructions
             ),
+            EndOutcome::Deadlock => write!(f, "all threads of the program waited for ever"),
+            EndOutcome::Limit => {
+                write!(f, "stopped after {} instructions", self.instructions)
+            }
             EndOutcome::Refused { message } => write!(f, "the engine went no further: {message}"),
         }
     }
@@ -71,6 +79,8 @@ codec_enum!(EndOutcome, "an outcome" {
     1 => Killed { signal },
     2 => SizeLimit { max_size },
     3 => Refused { message },
+    4 => Deadlock {},
+    5 => Limit {},
 });
 codec_struct!(OutputSum { len, digest });
 codec_struct!(End {

@@ -171,6 +171,8 @@ impl<W: Write> Writer<W> {
     #[must_use]
     pub fn into_inner(self) -> W {
         self.sink
+    }
+
     /// Where it writes to.
     #[must_use]
     pub fn sink(&self) -> &W {

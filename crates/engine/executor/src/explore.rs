@@ -3,16 +3,17 @@
 //! A copy is a `fork()`: guest, engine and private world together, copied when written to. It gets a scheduler of its
 //! own, runs to its end, and leaves a report in a file.
 
-use crate::policy::Policy;
 use crate::Executor;
+use crate::policy::Policy;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use verdict_explore::AlternateState;
+use verdict_kernel::Stream;
 use verdict_protocol::{
-    Answer, CallStack, Exploration, Moment, Order, Outcome, Report, RunOrder, StopAfter,
-    WaitingThread,
+    Answer, CallStack, Exploration, Moment, Order, Outcome, OutputPiece, Report, RunOrder,
+    StopAfter, WaitingThread,
 };
 
 /// Longest order.
@@ -284,7 +285,11 @@ impl Executor {
 
     /// A copy begins with a decision of its own scheduler.
     fn decide_anew(&mut self) {
-        let runnable = self.kernel.threads.iter().any(|thread| thread.is_runnable());
+        let runnable = self
+            .kernel
+            .threads
+            .iter()
+            .any(|thread| thread.is_runnable());
         if runnable {
             self.decide(verdict_schedule::Reason::Start);
         }
@@ -327,6 +332,26 @@ impl Executor {
         // A report that cannot be written is one that is not there: the controller sees that.
         let _ = verdict_protocol::write_exploration(&copy.report, &exploration);
         true
+    }
+
+    /// What the guest has said so far, its hash, and how much it was.
+    fn captured_output(&self) -> (Vec<OutputPiece>, u64, u64) {
+        let Some(world) = &self.kernel.world else {
+            return (Vec::new(), 0, 0);
+        };
+        let transcript = world.transcript();
+        let pieces = transcript
+            .said()
+            .iter()
+            .map(|said| OutputPiece {
+                stream: match said.stream {
+                    Stream::Output => 1,
+                    Stream::Error => 2,
+                },
+                bytes: said.bytes.clone(),
+            })
+            .collect();
+        (pieces, transcript.hash(), transcript.total())
     }
 
     /// Everybody who is not gone, as they stand.

@@ -56,12 +56,26 @@ impl Executor {
         let Some(mut replayer) = self.kernel.journal.replayer() else {
             return false;
         };
+        if replayer.ends_at(retired, &EndOutcome::Limit) {
+            drop(replayer);
+            let threads = self.standing_threads();
+            self.finish(Outcome::LimitReached { threads });
+        }
         if replayer.is_over(retired) {
             replayer.stuck(retired, "the thread goes on");
             drop(replayer);
             self.replay_over();
         }
         replayer.switches_at(retired)
+    }
+
+    /// True if the recording ends here because everybody waited.
+    pub(crate) fn ends_in_deadlock(&mut self) -> bool {
+        let retired = self.kernel.retired;
+        self.kernel
+            .journal
+            .replayer()
+            .is_some_and(|mut replayer| replayer.ends_at(retired, &EndOutcome::Deadlock))
     }
 
     /// What a crash may lose is what happened since the last call of this.
@@ -190,6 +204,10 @@ fn end_outcome(outcome: &Outcome) -> EndOutcome {
         Outcome::EngineFault(fault) => EndOutcome::Refused {
             message: fault.message.clone(),
         },
+        Outcome::Deadlock(_) => EndOutcome::Deadlock,
+        Outcome::LimitReached { .. } | Outcome::NotEnforced { .. } | Outcome::Stopped => {
+            EndOutcome::Limit
+        }
         Outcome::ReplayStopped { .. } | Outcome::Diverged(_) => EndOutcome::Refused {
             message: "the replay stopped".into(),
         },

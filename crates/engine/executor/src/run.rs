@@ -174,6 +174,10 @@ impl Executor {
                     self.tell_deadlock();
                     self.kernel.wait_for_signal();
                 }
+                Idle::ReplayOver if self.ends_in_deadlock() => {
+                    let threads = self.standing_threads();
+                    self.finish(verdict_protocol::Outcome::Deadlock(Deadlock { threads }));
+                }
                 Idle::ReplayOver => self.replay_over(),
             }
             self.heartbeat.set_blocked(false);

@@ -1,6 +1,6 @@
 //! From a config to a guest that stands before its first instruction.
 
-use crate::{Channel, Executor, access_log::AccessLog, cpuid, recording};
+use crate::{Channel, Executor, access_log::AccessLog, cpuid, explore, policy, recording};
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
@@ -13,11 +13,9 @@ use verdict_kernel::{
 };
 use verdict_loader::{Layout, LoadPlan, Lookup, MappingSource, Request, StackInput};
 use verdict_protocol::{
-    AccessLog as AccessChoice, Clock, ExecutorConfig, PartTimes, ReportWriter, SchedulePolicy,
-    World,
+    AccessLog as AccessChoice, Clock, ExecutorConfig, PartTimes, ReportWriter, World,
 };
 use verdict_reexec::Heartbeat;
-use verdict_schedule::{RandomScheduler, RoundRobin, Scheduler};
 use verdict_translate::Instrumentation;
 
 /// Where the engine's own signal descriptor is put.
@@ -129,7 +127,11 @@ fn world(config: &ExecutorConfig) -> WorldMode {
                 bytes: input.clone(),
                 after: AfterInput::EndOfFile,
             },
-            output: OutputMode::Show,
+            output: if config.explore.is_some() {
+                OutputMode::Capture
+            } else {
+                OutputMode::Show
+            },
             ..WorldSetup::default()
         }),
     }

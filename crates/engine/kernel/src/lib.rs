@@ -14,8 +14,8 @@ mod syscalls;
 mod thread;
 mod time;
 mod timers;
-mod world;
 mod waits;
+mod world;
 
 pub use idle::Idle;
 pub use journal::{Divergence, Journal, Recorder, ReplayEnd, Replayer};
@@ -26,8 +26,8 @@ pub use syscalls::{
     table as syscall_table,
 };
 pub use thread::{Call, Registers, State, Thread, VectorState, Wait};
-pub use waits::WaitDescription;
 pub use time::{Clock, ClockMode, SECOND_NS};
+pub use waits::WaitDescription;
 pub use world::{
     AfterInput, Answer, Effect, Env, GuestBuffer, GuestMemory, Input, OutputMode, PrivatePolicy,
     Said, Stream, Transcript, WaitSet, World, WorldMode, WorldSetup, private_policy,

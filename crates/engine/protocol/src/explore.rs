@@ -139,10 +139,8 @@ pub struct Exploration {
 /// What one call wrote.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OutputPiece {
-    /// 1 is standard output, 2 standard error, others are files and connections.
+    /// 1 is standard output, 2 standard error.
     pub stream: u32,
-    /// Who wrote.
-    pub thread: u32,
     /// What.
     pub bytes: Vec<u8>,
 }

@@ -26,10 +26,13 @@ pub use config::{AccessLog, Clock, ExecutorConfig, Inherited, Mode, SchedulePoli
 pub use explore::{
     Answer, Exploration, Moment, Order, OutputPiece, RunOrder, RunSchedule, StopAfter,
 };
-pub use frame::{FrameError, ReportWriter, read_config, read_exploration, read_report, write_config, write_exploration};
+pub use frame::{
+    FrameError, ReportWriter, read_config, read_exploration, read_report, write_config,
+    write_exploration,
+};
 pub use outcome::{
-    CallStack, Deadlock, Divergence, EngineFault, GuestFault, MappedModule, Outcome, REGISTER_NAMES, Refusal,
-    Registers, ReplayStop, Report, WaitingThread,
+    CallStack, Deadlock, Divergence, EngineFault, GuestFault, MappedModule, Outcome,
+    REGISTER_NAMES, Refusal, Registers, ReplayStop, Report, WaitingThread,
 };
 pub use stats::{AccessStats, PartTimes, Stats, ThreadStats, WorldStats};
 pub use status::{STATUS_BYTES, Status};

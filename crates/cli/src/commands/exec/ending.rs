@@ -7,7 +7,7 @@ use std::path::Path;
 
 use verdict_launch::{Ending, LaunchOptions};
 use verdict_protocol::{
-    CallStack, Divergence, EngineFault, GuestFault, Outcome, REGISTER_NAMES, Refusal,
+    CallStack, Divergence, EngineFault, GuestFault, Outcome, REGISTER_NAMES, Refusal, WaitingThread,
 };
 use verdict_symbolize::{MappedModule, StoppedThread, Symbolizer};
 
@@ -31,6 +31,15 @@ pub(crate) fn to_exit(ending: &Ending, options: &LaunchOptions) -> Result<Exit, 
             Outcome::EngineFault(fault) => Err(engine_failed(&engine_fault(fault))),
             Outcome::ReplayStopped { .. } => Ok(Exit::Clean),
             Outcome::Diverged(divergence) => Err(engine_failed(&diverged(divergence))),
+            Outcome::Deadlock(deadlock) => Err(standstill(
+                "the program's threads all wait and nothing can wake them",
+                &deadlock.threads,
+            )),
+            Outcome::LimitReached { threads } => Err(standstill(
+                "the program was stopped after as many instructions as it was to have",
+                threads,
+            )),
+            Outcome::NotEnforced { .. } | Outcome::Stopped => Ok(Exit::Clean),
         },
         Ending::Killed => Err(CliError::cannot_run(
             "the executor was killed (SIGKILL), by a user or by a kernel short of memory",
@@ -44,6 +53,22 @@ pub(crate) fn to_exit(ending: &Ending, options: &LaunchOptions) -> Result<Exit, 
             )))
         }
     }
+}
+
+/// Everybody waits, or the time is over: where everybody is.
+fn standstill(what: &str, threads: &[WaitingThread]) -> CliError {
+    let mut text = what.to_string();
+    for thread in threads {
+        text.push_str(&format!("\n  thread {}", thread.thread));
+        if !thread.waits_for.is_empty() {
+            text.push_str(&format!(" waits for {}", thread.waits_for));
+        }
+        if let Some(owner) = thread.owner {
+            text.push_str(&format!(", a lock of thread {owner}"));
+        }
+        places(&thread.place, &mut text);
+    }
+    CliError::cannot_run(text)
 }
 
 fn signalled(signal: i32, fault: Option<&GuestFault>) -> Result<Exit, CliError> {

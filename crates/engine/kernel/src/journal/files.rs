@@ -1,15 +1,15 @@
 //! Files that the guest maps: which ones they were, and where a replay gets them from.
 
-use super::Journal;
+use super::{Journal, Recorder};
 use crate::memory::{MapRequest, SysResult};
 use crate::{Flow, Kernel};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use verdict_recording::{Entry, FileId, FileIdentity};
 
@@ -28,12 +28,16 @@ impl ReplayFiles {
             Entry::File { id, identity } => {
                 self.identities.insert(id, identity);
             }
-            Entry::Contents { file, bytes, .. } => {
-                let mut contents = match self.open.entry(file) {
+            Entry::Contents {
+                file,
+                offset,
+                bytes,
+            } => {
+                let contents = match self.open.entry(file) {
                     Slot::Occupied(open) => open.into_mut() as &File,
                     Slot::Vacant(free) => free.insert(engine_memfd()?),
                 };
-                contents.write_all(&bytes)?;
+                contents.write_all_at(&bytes, offset)?;
             }
             _ => {}
         }
@@ -70,7 +74,7 @@ fn engine_memfd() -> std::io::Result<File> {
 
 impl Kernel {
     /// A mapping of a file, with what the journal has to do with it.
-    pub(crate) fn map_file(&mut self, request: &MapRequest) -> SysResult {
+    pub(crate) fn map_host_file(&mut self, request: &MapRequest) -> SysResult {
         match &self.journal {
             Journal::Live => self.memory.map(request),
             Journal::Record(_) => self.record_map(request),
@@ -80,28 +84,45 @@ impl Kernel {
 
     fn record_map(&mut self, request: &MapRequest) -> SysResult {
         let result = self.memory.map(request)?;
-        let path = request.path.clone().unwrap_or_default();
         // SAFETY: duplicates the guest's descriptor; the copy is the file's.
         let copy =
             unsafe { libc::fcntl(request.fd, libc::F_DUPFD_CLOEXEC, crate::ENGINE_FD_START) };
         if copy >= 0 {
             // SAFETY: as above.
             let file = unsafe { File::from_raw_fd(copy) };
-            let retired = self.retired;
-            if let Some(mut recorder) = self.journal.recorder() {
-                let id = recorder.file(retired, &path, &file);
-                recorder.push(
-                    retired,
-                    &Entry::Map {
-                        file: id,
-                        address: result as u64,
-                        offset: request.offset,
-                        len: request.len,
-                    },
-                );
-            }
+            self.note_map(request, &file, result as u64);
         }
         Ok(result)
+    }
+
+    /// Writes down that a file was mapped, and which one.
+    pub(crate) fn note_map(&self, request: &MapRequest, file: &File, address: u64) {
+        let path = request.path.clone().unwrap_or_default();
+        if let Some(mut recorder) = self.journal.recorder() {
+            let id = recorder.file(self.retired, &path, file);
+            self.push_map(&mut recorder, id, request, address);
+        }
+    }
+
+    /// Writes down that bytes were mapped that are in no file of the host.
+    pub(crate) fn note_mapped_bytes(&self, request: &MapRequest, bytes: &[u8], address: u64) {
+        if let Some(mut recorder) = self.journal.recorder() {
+            let path = request.path.clone().unwrap_or_default();
+            let id = recorder.bytes(self.retired, &path, request.offset, bytes);
+            self.push_map(&mut recorder, id, request, address);
+        }
+    }
+
+    fn push_map(&self, recorder: &mut Recorder, file: FileId, request: &MapRequest, address: u64) {
+        recorder.push(
+            self.retired,
+            &Entry::Map {
+                file,
+                address,
+                offset: request.offset,
+                len: request.len,
+            },
+        );
     }
 
     /// A mapping of a file that the recording knows.

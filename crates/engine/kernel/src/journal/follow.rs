@@ -3,7 +3,7 @@
 use super::record::arguments_digest;
 use crate::thread::{Call, State, Wait};
 use crate::{Flow, Kernel, SignalInfo, syscall_name};
-use verdict_recording::{Entry, MemoryWrite, Output, WaitKind, digest};
+use verdict_recording::{EndOutcome, Entry, MemoryWrite, Output, WaitKind, digest};
 
 impl Kernel {
     /// Answers a call of the outside from the recording.
@@ -203,7 +203,9 @@ impl Kernel {
         if next == Some(true) {
             return true;
         }
-        if let Some(mut replayer) = self.journal.replayer() {
+        if let Some(mut replayer) = self.journal.replayer()
+            && !replayer.ends_at(retired, &EndOutcome::Deadlock)
+        {
             replayer.stuck(retired, "all threads wait");
         }
         false

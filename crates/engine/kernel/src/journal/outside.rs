@@ -20,6 +20,13 @@ fn is_outside_virtual(kernel: &Kernel, call: &Call) -> bool {
     let first = call.args[0] as i32;
     match call.number as i64 {
         libc::SYS_kill => ![kernel.pid, 0, -kernel.pid].contains(&first),
+        // In a private world no child is made, and what it would have done is answered at once.
+        libc::SYS_fork | libc::SYS_vfork => kernel.world.is_some(),
+        libc::SYS_clone => kernel.world.is_some() && call.args[0] & libc::CLONE_THREAD as u64 == 0,
+        libc::SYS_clone3 => {
+            let flags = kernel.memory.read_u64(call.args[0]).unwrap_or(0);
+            kernel.world.is_some() && flags & libc::CLONE_THREAD as u64 == 0
+        }
         libc::SYS_mmap => call.args[3] as i32 & libc::MAP_ANONYMOUS == 0,
         libc::SYS_execve | libc::SYS_execveat => true,
         libc::SYS_prctl => ![libc::PR_SET_NAME, libc::PR_GET_NAME].contains(&first),

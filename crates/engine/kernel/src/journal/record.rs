@@ -175,6 +175,32 @@ impl Recorder {
         id
     }
 
+    /// Writes down bytes that are mapped and that no file of the host holds: they stand at `offset` of a file of their own.
+    pub(crate) fn bytes(&mut self, retired: u64, path: &Path, offset: u64, bytes: &[u8]) -> FileId {
+        let id = FileId(FIRST_MAPPED_FILE + self.files.len() as u32);
+        // Under a name that no other mapping can have: what is in it may be another thing the next time.
+        self.files.insert(path.join(format!("\0{}", id.0)), id);
+        let identity = FileIdentity {
+            path: path.as_os_str().as_bytes().to_vec(),
+            size: offset + bytes.len() as u64,
+            ..FileIdentity::default()
+        };
+        self.push(retired, &Entry::File { id, identity });
+        let mut at = offset;
+        for piece in bytes.chunks(ATTACHED_PIECE) {
+            self.push(
+                retired,
+                &Entry::Contents {
+                    file: id,
+                    offset: at,
+                    bytes: piece.to_vec(),
+                },
+            );
+            at += piece.len() as u64;
+        }
+        id
+    }
+
     fn describe_file(
         &mut self,
         retired: u64,

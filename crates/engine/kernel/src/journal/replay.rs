@@ -163,14 +163,12 @@ impl Replayer {
             if next.at > limit {
                 return None;
             }
-            let stops = matches!(
-                next.entry,
-                Entry::Switch {
-                    preempted: true,
-                    ..
-                } | Entry::Wake { .. }
-                    | Entry::Signal { .. }
-            );
+            let stops = match &next.entry {
+                Entry::Switch { preempted, .. } => *preempted,
+                Entry::Wake { .. } | Entry::Signal { .. } => true,
+                Entry::End { end } => end.outcome == EndOutcome::Limit,
+                _ => false,
+            };
             if stops {
                 return Some(next.at);
             }
@@ -182,6 +180,14 @@ impl Replayer {
     pub fn switches_at(&mut self, retired: u64) -> bool {
         self.peek().is_some_and(|next| {
             next.at == retired && matches!(next.entry, Entry::Switch { .. } | Entry::Wake { .. })
+        })
+    }
+
+    /// True if the recording says that the execution ends here, in this way.
+    pub fn ends_at(&mut self, retired: u64, outcome: &EndOutcome) -> bool {
+        self.peek().is_some_and(|next| {
+            next.at == retired
+                && matches!(&next.entry, Entry::End { end } if end.outcome == *outcome)
         })
     }
 

@@ -27,7 +27,7 @@ impl Kernel {
         if anonymous {
             self.memory.map(&request)
         } else {
-            self.map_file(&request)
+            self.map_host_file(&request)
         }
     }
 

@@ -14,6 +14,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use verdict_cpu::layout::PAGE;
+use verdict_recording::Entry;
 
 /// How long a thread sleeps before it tries a lock again.
 const RETRY_NS: u64 = 1_000_000;
@@ -54,7 +55,7 @@ impl Kernel {
             memory: &mut self.memory,
             now,
             realtime,
-            random: &mut self.random,
+            random: &mut self.device_random,
         };
         ask(world, &mut env)
     }
@@ -90,12 +91,17 @@ impl Kernel {
         let Some(world) = &self.world else {
             return false;
         };
-        for thread in &mut self.threads {
+        let mut woken = Vec::new();
+        for (index, thread) in self.threads.iter_mut().enumerate() {
             if let State::Waiting(Wait::Descriptors { polls, .. }) = &thread.state
                 && world.ready(polls)
             {
                 thread.state = State::Runnable;
+                woken.push(index as u32);
             }
+        }
+        for thread in woken {
+            self.note(&Entry::Wake { thread });
         }
         true
     }
@@ -299,7 +305,9 @@ impl Kernel {
             Some(real) if !(shared && writable) => {
                 let file = super::host::open(&real)?;
                 request.fd = file.as_raw_fd();
-                self.memory.map(&request)?
+                let address = self.memory.map(&request)?;
+                self.note_map(&request, &file, address as u64);
+                address
             }
             _ => self.map_copy(request.clone(), node)?,
         };
@@ -331,6 +339,7 @@ impl Kernel {
         request.prot = libc::PROT_READ | libc::PROT_WRITE;
         let address = self.memory.map(&request)?;
         self.memory.write(address as u64, &bytes)?;
+        self.note_mapped_bytes(&request, &bytes, address as u64);
         if prot != request.prot {
             let len = request.len;
             self.memory.protect(address as u64, len, prot)?;
