@@ -6,6 +6,7 @@ mod corpus;
 mod determinism;
 mod guests;
 mod input;
+mod private;
 mod programs;
 mod recorded;
 mod replay;

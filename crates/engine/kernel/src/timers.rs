@@ -129,7 +129,7 @@ impl Kernel {
                     .values()
                     .map(|(timer, _)| timer.next),
             )
-            .chain(self.world.as_ref().map(|world| world.next_timer()))
+            .chain(self.world_timer())
             .flatten();
         wall.chain(
             self.timers
@@ -151,9 +151,15 @@ impl Kernel {
                     .values()
                     .map(|(timer, _)| timer.next),
             )
-            .chain(self.world.as_ref().map(|world| world.next_timer()))
+            .chain(self.world_timer())
             .flatten()
             .min()
+    }
+
+    /// The next timer behind a descriptor of the private world; a recording says itself when they fire.
+    fn world_timer(&self) -> Option<Option<u64>> {
+        let live = self.world.as_ref().filter(|_| !self.journal.is_replay());
+        live.map(|world| world.next_timer())
     }
 
     /// Index of the live thread with this tid.

@@ -135,6 +135,7 @@ impl Kernel {
                 return Flow::ReplayOver;
             }
         }
+        self.observe_in_world(call, result);
         Flow::Return(result)
     }
 

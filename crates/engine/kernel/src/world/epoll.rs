@@ -154,6 +154,11 @@ impl World {
         }))
     }
 
+    /// A recording told so many events.
+    pub(super) fn told_of(&mut self, id: DescriptionId, events: usize) {
+        self.collect(id, events);
+    }
+
     /// Events and data of at most `limit` members that have something to tell, which they then have told.
     fn collect(&mut self, id: DescriptionId, limit: usize) -> Vec<(u32, u64)> {
         let Some(epoll) = self.epolls.get(&id) else {

@@ -33,6 +33,7 @@ mod locks;
 mod mapped;
 mod names;
 mod node;
+mod observe;
 mod open;
 mod output;
 mod pipe;
@@ -41,6 +42,8 @@ mod poll;
 mod seam;
 mod socket;
 mod table;
+#[cfg(test)]
+mod tests;
 mod transfer;
 mod tree;
 

@@ -141,8 +141,9 @@ impl World {
             object,
             Object::File(_) | Object::Directory { .. } | Object::Path(_)
         );
-        if matches!(object, Object::File(_)) {
-            self.prepare_file(env, node, flags)?;
+        let cuts = flags & libc::O_TRUNC != 0 && writes;
+        if cuts && matches!(object, Object::File(_)) {
+            self.truncate_node(env, node, 0)?;
         }
         if holds_node {
             self.tree.node_mut(node).opens += 1;
@@ -150,15 +151,6 @@ impl World {
         let description = Description::new(object, flags & !OPENING, path);
         let fd = self.install(description, flags & libc::O_CLOEXEC != 0)?;
         done(i64::from(fd))
-    }
-
-    fn prepare_file(&mut self, env: &mut Env, node: NodeId, flags: i32) -> Result<(), i32> {
-        if flags & libc::O_TRUNC != 0 && flags & libc::O_ACCMODE != libc::O_RDONLY {
-            self.truncate_node(env, node, 0)
-        } else {
-            // Now, so that a file that cannot be read fails here.
-            self.tree.content(node).map(|_| ())
-        }
     }
 
     /// A descriptor that reads the given bytes.

@@ -213,6 +213,14 @@ impl World {
         }))
     }
 
+    /// Bytes that a recording saw written, however many the pipe held then.
+    pub(super) fn fill_pipe(&mut self, id: u32, bytes: &[u8]) {
+        if let Some(pipe) = self.pipes.get_mut(&id) {
+            pipe.bytes.extend(bytes);
+            self.pipe_edge(id, true, false);
+        }
+    }
+
     fn pipe_of(&mut self, fd: i32) -> Result<&mut Pipe, i32> {
         match self.table.get(fd)?.object {
             Object::PipeReader(pipe) | Object::PipeWriter(pipe) | Object::PipeBoth(pipe) => {

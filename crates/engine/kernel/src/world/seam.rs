@@ -60,6 +60,35 @@ impl Kernel {
         ask(world, &mut env)
     }
 
+    /// Lets the world keep step with a call that a recording has answered.
+    pub(crate) fn observe_in_world(&mut self, call: &Call, result: i64) {
+        let (now, realtime) = (self.now(), self.clock.realtime(self.retired));
+        let Some(world) = self.world.as_mut() else {
+            return;
+        };
+        let mut env = Env {
+            memory: &mut super::observe::Recorded(&self.memory),
+            now,
+            realtime,
+            // The guest's own randomness must not be used up by following.
+            random: &mut self.random.clone(),
+        };
+        world.observe(call, result, &mut env);
+    }
+
+    /// The execution leaves its recording here and goes on in the private world.
+    pub fn leave_recording(&mut self) {
+        self.journal = crate::Journal::Live;
+        for thread in &mut self.threads {
+            // Calls that the recording made wait are tried again, now here.
+            if matches!(&thread.state, State::Waiting(Wait::Descriptors { polls, .. }) if polls.is_empty())
+                || matches!(&thread.state, State::Waiting(Wait::Child))
+            {
+                thread.state = State::Runnable;
+            }
+        }
+    }
+
     fn world_call(&mut self, call: &Call) -> Flow {
         let reply = self.in_world(|world, env| world.call(call, env));
         self.flow(reply)
@@ -295,7 +324,10 @@ impl Kernel {
             _ => return Err(libc::ENODEV),
         };
         request.path = Some(path);
-        let untouched = world.tree.content(node)?.is_untouched();
+        let untouched = match &world.tree.node(node).kind {
+            Kind::File(Some(content)) => content.is_untouched(),
+            _ => true,
+        };
         let real = world.tree.node(node).real.clone();
         let plain = real.filter(|real| {
             untouched && !real.starts_with(b"/proc/") && !real.starts_with(b"/sys/")

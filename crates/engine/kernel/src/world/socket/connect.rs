@@ -136,6 +136,21 @@ impl World {
         if taken { Err(libc::EADDRINUSE) } else { Ok(()) }
     }
 
+    /// A recording told the address that the host gave a socket.
+    pub(in crate::world) fn observe_name(
+        &mut self,
+        env: &Env,
+        fd: i32,
+        at: u64,
+        len_at: u64,
+    ) -> Result<(), i32> {
+        let id = self.socket_id(fd)?;
+        let len = u64::from(env.memory.read_u32(len_at)?);
+        let address = Address::read(env.memory, at, len)?;
+        self.socket_mut(id)?.local = address;
+        Ok(())
+    }
+
     pub(super) fn sys_listen(&mut self, fd: i32) -> Reply {
         let id = self.socket_id(fd)?;
         let socket = self.socket(id)?;

@@ -520,6 +520,52 @@ impl World {
     }
 }
 
+/// What a recording tells about sockets.
+impl World {
+    /// So many bytes (or one message) were received.
+    pub(in crate::world) fn take_observed(&mut self, id: u32, len: usize) -> Result<(), i32> {
+        let received = if self.socket(id)?.is_stream() {
+            self.take_stream(id, len, false)?
+        } else {
+            self.take_datagram(id, len, false)?
+        };
+        for carried in received.carried {
+            self.release(carried);
+        }
+        Ok(())
+    }
+
+    /// Bytes were sent over a connection.
+    pub(in crate::world) fn deliver_observed(&mut self, id: u32, bytes: &[u8]) -> Result<(), i32> {
+        match self.socket(id)?.peer {
+            Some(peer) => self.deliver(id, peer, bytes, Vec::new()),
+            None => Ok(()),
+        }
+    }
+
+    /// The numbers that descriptors got which came with a message.
+    pub(in crate::world) fn observed_descriptors(
+        &self,
+        env: &Env,
+        at: u64,
+    ) -> Result<Vec<i32>, i32> {
+        let header = Header::read(env.memory, at)?;
+        let mut numbers = Vec::new();
+        if header.control == 0 || header.control_len < 16 {
+            return Ok(numbers);
+        }
+        let len = env.memory.read_u64(header.control)?.min(header.control_len);
+        let kind = env.memory.read_u32(header.control + 12)? as i32;
+        if kind == libc::SCM_RIGHTS {
+            for index in 0..len.saturating_sub(16) / 4 {
+                let fd = env.memory.read_u32(header.control + 16 + 4 * index)?;
+                numbers.push(fd as i32);
+            }
+        }
+        Ok(numbers)
+    }
+}
+
 /// Spreads bytes over the buffers, past those that were filled before.
 fn scatter_from(env: &mut Env, buffers: &[Buffer], skip: usize, bytes: &[u8]) -> Result<(), i32> {
     let mut skip = skip as u64;
