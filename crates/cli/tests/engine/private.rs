@@ -6,7 +6,7 @@ use std::process::Command;
 
 use expect_test::expect;
 
-use crate::run::{Ending, Program, Seen, observe};
+use crate::run::{Ending, Program, Seen, files_below, observe};
 use crate::tools::{build_c, text, tool};
 
 fn private(program: Program) -> Program {
@@ -24,7 +24,7 @@ fn same_but_unseen(program: Program) -> Seen {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("folder");
     program.prepare(&folder);
-    let before = observe(Command::new("true"), b"", &folder).files;
+    let before = files_below(&folder);
     let seen = run(&program, &folder);
     assert_eq!(seen.files, before, "{:?}: files", program.argv);
     let native = observe(program.native(&folder), b"", &folder);
@@ -48,16 +48,22 @@ fn same_but_unseen(program: Program) -> Seen {
 
 #[test]
 fn guests_of_every_kind() {
-    for source in [
-        "pipes.c",
-        "timers.c",
-        "thread_sync.c",
-        "loopback.c",
-        "memory_maps.c",
-        "sync_faults.c",
-    ] {
+    for source in ["pipes.c", "timers.c", "thread_sync.c", "loopback.c"] {
         same_but_unseen(Program::new(&[text(&build_c(source))]));
     }
+}
+
+#[test]
+fn memory_that_would_have_to_be_kept_in_step_is_refused() {
+    let program = private(Program::new(&[text(&build_c("memory_maps.c"))]));
+    let folder = tempfile::tempdir().unwrap();
+    let seen = run(&program, folder.path());
+    assert_eq!(seen.ending, Ending::Exit(3));
+    let said = String::from_utf8_lossy(&seen.stderr);
+    assert!(
+        said.contains("is mapped twice as shared memory (MAP_SHARED)"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -129,7 +135,7 @@ fn nothing_escapes() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("folder");
     program.prepare(&folder);
-    let before = observe(Command::new("true"), b"", &folder).files;
+    let before = files_below(&folder);
     let seen = run(&program, &folder);
     expect![[r#"
         unlink: done
@@ -190,8 +196,12 @@ fn the_host_is_only_asked_to_read() {
         .find(|line| line.contains("__executor"))
         .and_then(|line| line.split_whitespace().next())
         .expect("the executor is started");
+    // The engine's last own preparation is the place for translated code; what follows is the guest's doing.
+    let begun = calls
+        .find("PROT_READ|PROT_EXEC, MAP_SHARED")
+        .expect("the engine maps its code");
     let mut asked = 0;
-    for line in calls.lines() {
+    for line in calls[begun..].lines().skip(1) {
         let (pid, call) = line.split_once(' ').unwrap();
         let call = call.trim();
         if pid != executor || call.starts_with(['+', '-', '<']) {
@@ -231,6 +241,7 @@ fn the_host_is_only_asked_to_read() {
                 "memfd_create",
                 "statfs",
                 "ioctl",
+                "fgetxattr",
                 "exit",
                 "dup3",
                 "dup2",

@@ -259,7 +259,7 @@ pub fn ending(status: ExitStatus) -> Ending {
     }
 }
 
-fn files_below(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+pub fn files_below(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
