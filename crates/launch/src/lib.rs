@@ -9,6 +9,7 @@ mod ending;
 mod explore;
 mod signals;
 mod spawn;
+mod told;
 mod watch;
 
 use std::ffi::OsString;
@@ -90,6 +91,34 @@ pub enum LaunchError {
 
 /// Runs one executor to its end.
 pub fn run(config: &ExecutorConfig, options: &LaunchOptions) -> Result<Ending, LaunchError> {
+    run_with(config, options, None)
+}
+
+/// Runs one executor to its end while `listener`, on a thread of its own, reads what it tells (see `verdict_stream`). The
+/// executor waits for a listener that is slower, so that nothing piles up.
+pub fn run_told<T: Send>(
+    config: &ExecutorConfig,
+    options: &LaunchOptions,
+    listener: impl FnOnce(File) -> T + Send,
+) -> Result<(Ending, T), LaunchError> {
+    let pipe = told::Pipe::new().map_err(LaunchError::Channel)?;
+    let (read, write) = pipe.ends();
+    std::thread::scope(|scope| {
+        let listening = scope.spawn(|| listener(read));
+        let ending = run_with(config, options, Some(write));
+        let heard = listening.join();
+        match heard {
+            Ok(heard) => ending.map(|ending| (ending, heard)),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn run_with(
+    config: &ExecutorConfig,
+    options: &LaunchOptions,
+    told: Option<File>,
+) -> Result<Ending, LaunchError> {
     let channel = channel::Channel::new().map_err(LaunchError::Channel)?;
     // Handlers first: between the start and them, Ctrl-C would end the controller alone.
     let signals = match options.signals {
@@ -98,7 +127,7 @@ pub fn run(config: &ExecutorConfig, options: &LaunchOptions) -> Result<Ending, L
         }
         SignalPolicy::ControllerEnds => None,
     };
-    let executor = spawn::spawn(config, &channel, options)?;
+    let executor = spawn::spawn(config, &channel, told, options)?;
     let end = watch::until_end(executor, &channel, signals.as_ref(), options)
         .map_err(LaunchError::Watch)?;
     Ok(ending::decide(

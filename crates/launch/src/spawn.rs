@@ -25,6 +25,7 @@ static INHERITABLE: Mutex<()> = Mutex::new(());
 pub(crate) fn spawn(
     config: &ExecutorConfig,
     channel: &Channel,
+    told: Option<File>,
     options: &LaunchOptions,
 ) -> Result<Child, LaunchError> {
     let _guard = INHERITABLE
@@ -33,9 +34,15 @@ pub(crate) fn spawn(
     let mut files = channel.files().to_vec();
     files.extend(options.recording.as_deref());
     files.extend(options.orders.as_deref());
+    files.extend(told.as_ref());
     let descriptors = inheritable_copies(&files).map_err(LaunchError::Spawn)?;
-    let (channel_descriptors, others) = descriptors.split_at(channel.files().len());
-    let config = with_descriptors(config, options, others);
+    let (channel_descriptors, mut others) = descriptors.split_at(channel.files().len());
+    let mut config = config.clone();
+    if let (Some(_), [rest @ .., told]) = (&told, others) {
+        config.events = Some(told.as_raw_fd());
+        others = rest;
+    }
+    let config = with_descriptors(&config, options, others);
     verdict_protocol::write_config(&channel.config, &config).map_err(LaunchError::Config)?;
     Command::new(&options.executor)
         .args(&options.executor_arguments)

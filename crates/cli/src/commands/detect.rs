@@ -1,13 +1,18 @@
-//! `verdict detect`: the races of a trace.
+//! `verdict detect`: the races of a trace, or of a run of a program.
 
+mod program;
+
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use clap::builder::ArgPredicate;
 use verdict_detect::{Algorithm, DetectError, Findings, Keep, PairBy, detect_reading_ahead};
 use verdict_events::TraceSource;
 use verdict_report::{Tone, compare_json, compare_text, detect_json, detect_text};
 
 use super::block_options::BlockOptions;
+use super::run_options::ScheduleArgs;
 use crate::progress::Progress;
 use crate::{CliError, Context, Exit, Format, FormatArgs, Paint};
 
@@ -17,14 +22,21 @@ Examples:
   verdict detect queue.std --per-thread --format json
   verdict detect huge.std.gz --algorithm fasttrack
   verdict detect huge.blocks --algorithm blocks --workers 8
-  verdict detect queue.std --compare";
+  verdict detect queue.std --compare
+  verdict detect -- ./server --port 0
+  verdict detect --output races.json --format json -- ./server --port 0";
 
 /// Which trace to look at, how, and what to say.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The trace: a file in any known format, compressed or not; `-` is standard input. For `blocks`, also a block trace
-    #[arg(value_name = "TRACE")]
+    #[arg(
+        value_name = "TRACE",
+        required = false,
+        required_unless_present = "program",
+        default_value_if("program", ArgPredicate::IsPresent, "-")
+    )]
     trace: PathBuf,
 
     /// How to look for races
@@ -46,8 +58,23 @@ pub struct Args {
     #[command(flatten)]
     blocks: BlockOptions,
 
+    /// Write the report into this file instead of standard output, which the program may use, too
+    #[arg(long, short, value_name = "FILE", requires = "program")]
+    output: Option<PathBuf>,
+
+    /// Say on standard error what of the program was taken for synchronisation, and why
+    #[arg(long, requires = "program")]
+    explain_sync: bool,
+
+    #[command(flatten)]
+    schedule: ScheduleArgs,
+
     #[command(flatten)]
     format: FormatArgs,
+
+    /// The program to run and its arguments
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with_all = ["trace", "compare"])]
+    program: Vec<OsString>,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -97,6 +124,9 @@ enum FailOn {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
+    if !args.program.is_empty() {
+        return program::run(args, context);
+    }
     if args.algorithm == AlgorithmChoice::Blocks {
         return run_blocks(args, context);
     }

@@ -5,8 +5,8 @@ use crate::tables::Tables;
 use rustc_hash::{FxHashMap, FxHashSet};
 use verdict_cpu::layout::{CACHE_LEN, CACHE_START, PAGE};
 use verdict_translate::{
-    Block, FaultEntry, Instrumentation, LoggedAccess, Request, Scope, TranslateError, Way,
-    indirect_pad, translate,
+    Block, ControlMark, FaultEntry, Instrumentation, LoggedAccess, Request, Scope, TranslateError,
+    Way, indirect_pad, translate,
 };
 
 /// Names a block of the current generation of the cache.
@@ -27,6 +27,8 @@ struct Entry {
     log_words: Box<[u16]>,
     faults: Box<[FaultEntry]>,
     accesses: Box<[LoggedAccess]>,
+    control: Box<[ControlMark]>,
+    pcs: Box<[u64]>,
     /// Links of other blocks that lead here.
     incoming: Vec<u32>,
     pad: Option<u64>,
@@ -78,6 +80,10 @@ pub struct LoggedBlock<'a> {
     pub accesses: &'a [LoggedAccess],
     /// Words logged (header included) once so many instructions have retired.
     pub words: &'a [u16],
+    /// Calls and returns, with [`Instrumentation::Everything`].
+    pub control: &'a [ControlMark],
+    /// The addresses of its instructions, with [`Instrumentation::Everything`].
+    pub pcs: &'a [u64],
 }
 
 /// A block that runs once.
@@ -120,6 +126,8 @@ pub struct CodeCache {
     ways: FxHashMap<u64, Way>,
     /// Guest instructions before which blocks stop.
     watched: FxHashSet<u64>,
+    /// Where functions begin whose arguments are logged.
+    noted: FxHashSet<u64>,
     stats: CacheStats,
 }
 
@@ -158,6 +166,7 @@ impl CodeCache {
             one_off: None,
             ways: FxHashMap::default(),
             watched: FxHashSet::default(),
+            noted: FxHashSet::default(),
             stats: CacheStats::default(),
         })
     }
@@ -183,6 +192,8 @@ impl CodeCache {
         LoggedBlock {
             accesses: &entry.accesses,
             words: &entry.log_words,
+            control: &entry.control,
+            pcs: &entry.pcs,
         }
     }
 
@@ -214,6 +225,7 @@ impl CodeCache {
             read_word: guest.read_word,
             usual_way: &|branch| self.ways.get(&branch).copied(),
             watched: &|pc| self.watched.contains(&pc),
+            noted: &|pc| self.noted.contains(&pc),
         })?;
         self.memory.append(&block.code);
         self.stats.blocks += 1;
@@ -239,6 +251,8 @@ impl CodeCache {
             log_words: block.log_words.into(),
             faults: block.faults.into(),
             accesses: block.accesses.into(),
+            control: block.control.into(),
+            pcs: block.pcs.into(),
             incoming: Vec::new(),
             pad: None,
             live: true,
@@ -338,6 +352,7 @@ impl CodeCache {
             read_word: guest.read_word,
             usual_way: &|branch| self.ways.get(&branch).copied(),
             watched: &|pc| self.watched.contains(&pc),
+            noted: &|pc| self.noted.contains(&pc),
         })?;
         assert!(
             block.code.len() as u64 <= ONE_OFF_LEN,
@@ -359,10 +374,14 @@ impl CodeCache {
             Some(block) => LoggedBlock {
                 accesses: &block.accesses,
                 words: &block.log_words,
+                control: &block.control,
+                pcs: &block.pcs,
             },
             None => LoggedBlock {
                 accesses: &[],
                 words: &[],
+                control: &[],
+                pcs: &[],
             },
         }
     }
@@ -405,6 +424,13 @@ impl CodeCache {
     /// True if the engine wants to look before the instruction at `pc` runs.
     pub fn is_watched(&self, pc: u64) -> bool {
         self.watched.contains(&pc)
+    }
+
+    /// A function begins at `pc` whose arguments are to be logged.
+    pub fn note(&mut self, pc: u64) {
+        if self.noted.insert(pc) {
+            self.remake_around(pc);
+        }
     }
 
     /// Forgets the blocks that hold the instruction at `pc`; they are made again when they are needed.

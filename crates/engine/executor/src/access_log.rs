@@ -4,7 +4,7 @@ use verdict_cache::{BlockId, CodeCache, ONE_OFF_BLOCK_ID};
 use verdict_translate::{AccessKind, LOG_WORDS_PER_INSTRUCTION_MAX, LoggedAccess};
 
 /// Words of the buffer: what a slice can fill in the worst case.
-const WORDS: usize = 256 << 10;
+const WORDS: usize = 512 << 10;
 
 /// Where accesses go, and what became of them.
 #[derive(Debug)]
@@ -41,6 +41,14 @@ impl AccessLog {
     /// True if hashes are wanted.
     pub(crate) fn hashes(&self) -> bool {
         self.hashing
+    }
+
+    /// The words that were logged up to `next`, as bytes.
+    pub(crate) fn bytes(&self, next: u64) -> &[u8] {
+        let len = (next - self.start()) as usize;
+        assert!(len <= 8 * self.words.len(), "the log outgrew its buffer");
+        // SAFETY: within the buffer, as just checked; the borrow of `self` keeps it, and the guest does not run meanwhile.
+        unsafe { std::slice::from_raw_parts(self.start() as *const u8, len) }
     }
 
     /// Consumes what was logged up to `next`.

@@ -109,6 +109,9 @@ impl Executor {
     }
 
     pub(crate) fn report_and_exit(&mut self, outcome: Outcome) -> ! {
+        if let Some(events) = &mut self.events {
+            events.finish();
+        }
         let stats = self.stats();
         let report = Report { outcome, stats };
         if self.report_copy(&report) {

@@ -8,8 +8,10 @@ mod access_log;
 mod cpuid;
 mod emulate;
 mod end;
+mod events;
 mod explore;
 mod fault;
+mod hooks;
 mod journal;
 mod next_access;
 mod policy;
@@ -50,6 +52,8 @@ struct Executor {
     /// Set for an executor that explores.
     explore: Option<explore::Role>,
     log: Option<access_log::AccessLog>,
+    /// Where the run is told.
+    events: Option<events::Events>,
     /// Instructions left of the current thread's turn.
     turn: u64,
     /// Nobody else can become able to run while the current thread runs: turns do not matter.

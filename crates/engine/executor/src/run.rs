@@ -73,7 +73,10 @@ impl Executor {
                 let registers = &mut self.kernel.thread().registers;
                 registers.set(Gpr::Rcx, registers.rip);
                 registers.set(Gpr::R11, registers.rflags);
+                self.call_begins();
+                let (caller, threads) = (self.kernel.current, self.kernel.threads.len());
                 let outcome = self.in_kernel(|executor| executor.kernel.begin_call());
+                self.call_returned(caller, threads);
                 self.after_call(outcome)
             }
             Slice::Emulate => self.emulate(),
@@ -107,7 +110,10 @@ impl Executor {
         match outcome {
             Outcome::Continue => {}
             Outcome::Blocked => self.reschedule(Reason::Blocked),
-            Outcome::ThreadExited => self.reschedule(Reason::Exited),
+            Outcome::ThreadExited => {
+                self.thread_ended();
+                self.reschedule(Reason::Exited);
+            }
             Outcome::Yielded => self.reschedule(Reason::Yielded),
             Outcome::Exited(status) => self.exited(status),
             Outcome::Killed(info) => self.killed(&info),
@@ -272,6 +278,7 @@ impl Executor {
         if budget == 0 {
             return Slice::Done;
         }
+        self.thread_resumes();
         self.load_thread();
         self.context().budget = budget as i64;
         let before = self.config.stats.then(Instant::now);
@@ -282,6 +289,7 @@ impl Executor {
             self.times.guest_ns += spent.saturating_sub(self.times.translate_ns - translated);
         }
         let retired = self.store_thread(budget);
+        self.thread_paused(self.loaded);
         if !self.alone {
             self.turn = self.turn.saturating_sub(retired);
         }
@@ -363,8 +371,13 @@ impl Executor {
 
     fn drain_log(&mut self) {
         let next = self.context().log_next;
-        let thread = self.kernel.threads[self.loaded].id.0;
+        let thread = &self.kernel.threads[self.loaded];
+        let (thread, fs_base) = (thread.id.0, thread.registers.fs_base);
+        let tells = self.kernel.role == Role::Main;
         if let Some(log) = &mut self.log {
+            if let (Some(events), true) = (&mut self.events, tells) {
+                events.log(thread, (fs_base, read_gs_base()), log.bytes(next));
+            }
             log.drain(next, thread, &self.cache);
             let start = log.start();
             self.context().log_next = start;
@@ -450,6 +463,9 @@ impl Executor {
             read_word: &|address| memory.read_u64(address).ok(),
         };
         let block = self.cache.insert(pc, &guest)?;
+        if let Some(events) = &mut self.events {
+            events.block(&self.cache, block);
+        }
         for page in self.cache.guest_pages(block) {
             self.kernel.memory.watch(page);
         }
@@ -469,6 +485,9 @@ impl Executor {
             read_word: &|_| None,
         };
         let made = self.cache.one_off(pc, instructions, &guest)?;
+        if let Some(events) = &mut self.events {
+            events.one_off(&self.cache);
+        }
         self.context().budget -= i64::from(made.instructions);
         Ok(made.host)
     }
@@ -514,6 +533,8 @@ impl Executor {
         };
         match self.kernel.fork(request) {
             ForkSide::Child => {
+                // The child's copy of what the parent has gathered is not the child's to tell.
+                self.events = None;
                 if let Err(error) = self.cache.adopt(&copy) {
                     self.refused(error.to_string());
                 }
@@ -577,6 +598,9 @@ impl Executor {
 
     /// Writes new orders and executes the engine anew; returns only if that fails.
     fn start_again(&mut self, config: &ExecutorConfig) -> std::io::Error {
+        if let Some(events) = &mut self.events {
+            events.finish();
+        }
         use std::os::fd::{AsRawFd, FromRawFd};
         // SAFETY: a fresh descriptor that the file owns.
         let orders = unsafe {
@@ -590,6 +614,7 @@ impl Executor {
             libc::dup2(orders.as_raw_fd(), self.channel.config);
             drop(orders);
             let recording = config.mode.clone().descriptor_mut().copied();
+            let events = self.config.events;
             for fd in [
                 self.channel.config,
                 self.channel.report,
@@ -597,6 +622,7 @@ impl Executor {
             ]
             .into_iter()
             .chain(recording)
+            .chain(events)
             {
                 setup::set_close_on_exec(fd, false);
             }

@@ -1,6 +1,8 @@
 //! From a config to a guest that stands before its first instruction.
 
-use crate::{Channel, Executor, access_log::AccessLog, cpuid, explore, policy, recording};
+use crate::{
+    Channel, Executor, access_log::AccessLog, cpuid, events::Events, explore, policy, recording,
+};
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
@@ -78,6 +80,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
     let instrumentation = match config.accesses {
         AccessChoice::Off => Instrumentation::None,
         AccessChoice::Discard | AccessChoice::Hash => Instrumentation::Accesses,
+        AccessChoice::Tell => Instrumentation::Everything,
     };
     let lookup = verdict_cpu::entry_points().lookup;
     let mut cache = CodeCache::new(instrumentation, lookup).map_err(|error| error.to_string())?;
@@ -86,6 +89,12 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
     let explore = config.explore.map(|socket| explore::Role::Server {
         socket,
         moment: None,
+    });
+    let events = config.events.map(|descriptor| {
+        set_close_on_exec(descriptor, true);
+        let mut events = Events::new(descriptor);
+        events.begin(&kernel.memory, &mut cache);
+        events
     });
     let log = (config.accesses != AccessChoice::Off)
         .then(|| AccessLog::new(config.accesses == AccessChoice::Hash));
@@ -100,6 +109,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         scheduler,
         explore,
         log,
+        events,
         alone: false,
         single_step: false,
         watch: crate::watch::WatchState::default(),

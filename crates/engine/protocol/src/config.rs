@@ -24,6 +24,8 @@ pub struct ExecutorConfig {
     pub follow_children: bool,
     /// What happens to the guest's memory accesses.
     pub accesses: AccessLog,
+    /// The descriptor through which the run is told, see `verdict_stream`.
+    pub events: Option<i32>,
     /// Guest addresses of instructions before which the scheduler is asked who runs.
     pub watched: Vec<u64>,
     /// Whether the time of each part is measured and system calls are counted by name.
@@ -73,6 +75,7 @@ impl ExecutorConfig {
             schedule: SchedulePolicy::RoundRobin,
             follow_children: false,
             accesses: AccessLog::Off,
+            events: None,
             watched: Vec::new(),
             stats: false,
             mode: Mode::Live,
@@ -184,4 +187,6 @@ pub enum AccessLog {
     Discard,
     /// They are logged, counted and hashed: two runs with one hash did the same.
     Hash,
+    /// They are logged and told, with all that it takes to find races in them.
+    Tell,
 }

@@ -4,15 +4,16 @@
 //! base. What is constant (displacements, sizes, kinds) stays with the block: see [`LoggedAccess`]. The log's
 //! position and a scratch value live in registers that the block does not use.
 //!
-//! Not logged: accesses through fs and gs, through rsp without an index, pushes and pops (a thread's own), and
-//! gathers and scatters, whose addresses no single word describes.
+//! Not logged: pushes and pops (a thread's own), and gathers and scatters, whose addresses no single word describes; and
+//! with [`Instrumentation::Accesses`], accesses through fs and gs and through rsp without an index.
 //!
 //! A repeated string instruction is logged by where it begins and its count: the direction flag is not in the log. A
 //! branch logs what it reads before it runs, so one that faults has logged an access that did not happen.
 
-use crate::block::Borrowed;
+use crate::block::{Borrowed, Instrumentation};
+use crate::control::ControlMark;
 use crate::emit::Emitter;
-use crate::operands::{GprSet, free_register, gpr_of, register_of, register_of_32, registers_used};
+use crate::operands::{GprSet, free_register, gpr_of, register_of, register_of_32};
 use iced_x86::{
     Code, CodeSize, Instruction, InstructionInfoFactory, MemoryOperand, OpAccess, OpKind, Register,
     UsedMemory,
@@ -52,10 +53,23 @@ pub struct LoggedAccess {
     pub kind: AccessKind,
     /// LOCK prefix, or XCHG with memory.
     pub locked: bool,
+    /// What the address counts from.
+    pub segment: Segment,
     /// For bit tests with the bit's number in a register: what the address is moved by.
     pub bit: Option<BitOffset>,
     /// For repeated string instructions, the word that holds how often `size` bytes are accessed.
     pub repeat: Option<u16>,
+}
+
+/// What an address counts from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Segment {
+    /// Address 0.
+    Flat,
+    /// The thread's fs base.
+    Fs,
+    /// The thread's gs base.
+    Gs,
 }
 
 /// The number of a bit counts from the operand's address on, in both directions.
@@ -93,17 +107,21 @@ pub(crate) struct AccessLog {
     pub(crate) words: u16,
     /// Which word holds a register's current value.
     known: [Option<u16>; 16],
+    /// How far the stack pointer has moved since its word was logged.
+    stack_moved: i64,
+    level: Instrumentation,
     pub(crate) accesses: Vec<LoggedAccess>,
+    pub(crate) control: Vec<ControlMark>,
 }
 
 /// How many of the instructions leave two registers free for the log.
 pub(crate) fn prefix_with_free_registers(
-    info: &mut InstructionInfoFactory,
     instructions: &[Instruction],
+    mut registers: impl FnMut(&Instruction) -> GprSet,
 ) -> usize {
     let mut used = GprSet::default();
     for (count, instruction) in instructions.iter().enumerate() {
-        used = used.union(registers_used(info, instruction));
+        used = used.union(registers(instruction));
         if two_free(used).is_none() {
             return count;
         }
@@ -126,6 +144,7 @@ impl AccessLog {
         emit: &mut Emitter,
         used: GprSet,
         block_id: u32,
+        level: Instrumentation,
         borrowed: &mut Borrowed,
     ) -> Option<AccessLog> {
         let (pointer, scratch) = two_free(used)?;
@@ -140,7 +159,10 @@ impl AccessLog {
             scratch,
             words: 1,
             known: [None; 16],
+            stack_moved: 0,
+            level,
             accesses: Vec::new(),
+            control: Vec::new(),
         })
     }
 
@@ -157,7 +179,7 @@ impl AccessLog {
             .used_memory()
             .iter()
             .copied()
-            .filter(|m| is_logged(m, instruction))
+            .filter(|m| is_logged(m, instruction, self.level))
             .collect();
         // The same prefixes mean other things elsewhere (XACQUIRE, XRELEASE, BND).
         let repeated = instruction.is_string_instruction()
@@ -176,6 +198,11 @@ impl AccessLog {
                 kind: kind_of(operand.access()),
                 locked: instruction.has_lock_prefix()
                     || instruction.mnemonic() == iced_x86::Mnemonic::Xchg,
+                segment: match operand.segment() {
+                    Register::FS => Segment::Fs,
+                    Register::GS => Segment::Gs,
+                    _ => Segment::Flat,
+                },
                 bit,
                 repeat,
             });
@@ -184,15 +211,20 @@ impl AccessLog {
 
     /// Forgets the words of registers that the instruction has changed.
     pub(crate) fn after(&mut self, info: &mut InstructionInfoFactory, instruction: &Instruction) {
+        let moved = stack_movement(instruction);
         for used in info.info(instruction).used_registers() {
             let reads_only = matches!(
                 used.access(),
                 OpAccess::Read | OpAccess::CondRead | OpAccess::None
             );
             if let (false, Some(gpr)) = (reads_only, gpr_of(used.register())) {
+                if gpr == Gpr::Rsp && moved.is_some() {
+                    continue;
+                }
                 self.known[gpr as usize] = None;
             }
         }
+        self.stack_moved += moved.unwrap_or(0);
     }
 
     /// Tells the reader that only so many instructions ran: the upper half of the header, plus one.
@@ -218,6 +250,12 @@ impl AccessLog {
         let wide = operand.address_size() == CodeSize::Code64;
         match (gpr_of(operand.base()), operand.index()) {
             (None, Register::None) => (AddressWord::Constant, operand.displacement()),
+            (Some(Gpr::Rsp), Register::None) if wide => {
+                let word = self.stack_pointer_base(emit);
+                let moved = self.stack_moved as u64;
+                let displacement = operand.displacement().wrapping_add(moved);
+                (AddressWord::Logged(word), displacement)
+            }
             (Some(base), Register::None) if wide => (
                 AddressWord::Logged(self.register_word(emit, base)),
                 operand.displacement(),
@@ -226,7 +264,33 @@ impl AccessLog {
         }
     }
 
-    fn register_word(&mut self, emit: &mut Emitter, register: Gpr) -> u16 {
+    /// A word with an earlier stack pointer, from which it has moved by `stack_moved`.
+    fn stack_pointer_base(&mut self, emit: &mut Emitter) -> u16 {
+        match self.known[Gpr::Rsp as usize] {
+            Some(word) => word,
+            None => self.stack_pointer_word(emit),
+        }
+    }
+
+    /// A word with the stack pointer as it is.
+    pub(crate) fn stack_pointer_word(&mut self, emit: &mut Emitter) -> u16 {
+        let word = self.append(emit, Gpr::Rsp);
+        self.known[Gpr::Rsp as usize] = Some(word);
+        self.stack_moved = 0;
+        word
+    }
+
+    /// A word with what lies at the stack pointer.
+    pub(crate) fn stack_top_word(&mut self, emit: &mut Emitter) -> u16 {
+        let top = MemoryOperand::with_base(Register::RSP);
+        let load = Instruction::with2(Code::Mov_r64_rm64, register_of(self.scratch), top)
+            .expect("mov takes any memory operand");
+        emit.instruction(&load)
+            .expect("an operand without rip can be encoded anywhere");
+        self.append(emit, self.scratch)
+    }
+
+    pub(crate) fn register_word(&mut self, emit: &mut Emitter, register: Gpr) -> u16 {
         if let Some(word) = self.known[register as usize] {
             return word;
         }
@@ -283,10 +347,30 @@ impl AccessLog {
     }
 }
 
-fn is_logged(memory: &UsedMemory, instruction: &Instruction) -> bool {
-    let own_segment = matches!(memory.segment(), Register::FS | Register::GS);
-    let own_stack =
+/// By how much an instruction moves the stack pointer, if that is known beforehand.
+fn stack_movement(instruction: &Instruction) -> Option<i64> {
+    use iced_x86::Mnemonic::*;
+    let of_stack = instruction.op_count() > 0 && instruction.op0_register() == Register::RSP;
+    match instruction.mnemonic() {
+        Push | Pop | Pushfq | Popfq | Call | Ret if !of_stack => {
+            Some(i64::from(instruction.stack_pointer_increment()))
+        }
+        Add if of_stack => instruction.try_immediate(1).ok().map(|by| by as i64),
+        Sub if of_stack => instruction
+            .try_immediate(1)
+            .ok()
+            .map(|by| (by as i64).wrapping_neg()),
+        _ => None,
+    }
+}
+
+fn is_logged(memory: &UsedMemory, instruction: &Instruction, level: Instrumentation) -> bool {
+    let everything = level == Instrumentation::Everything;
+    let segment = matches!(memory.segment(), Register::FS | Register::GS);
+    let own_segment = segment && !everything;
+    let through_rsp =
         memory.base().full_register() == Register::RSP && memory.index() == Register::None;
+    let own_stack = through_rsp && (!everything || instruction.is_stack_instruction());
     let vector_index = memory.index().is_vector_register();
     let no_access = matches!(memory.access(), OpAccess::None | OpAccess::NoMemAccess);
     let hint = instruction.mnemonic() == iced_x86::Mnemonic::Nop;

@@ -1,6 +1,7 @@
 //! One block, from guest bytes to host code.
 
 use crate::accesses::{AccessLog, LoggedAccess, prefix_with_free_registers};
+use crate::control::{ControlMark, registers_noted};
 use crate::emit::{Emitter, Forward};
 use crate::flags;
 use crate::operands::{
@@ -23,8 +24,10 @@ pub enum Instrumentation {
     /// Nothing.
     #[default]
     None,
-    /// Every access goes to the log.
+    /// Every access but those that are a thread's own by their form goes to the log.
     Accesses,
+    /// Every access goes to the log, and what it takes to follow the stack of calls (see [`crate::ControlMark`]).
+    Everything,
 }
 
 /// How much is translated, and how the code may end.
@@ -63,6 +66,8 @@ pub struct Request<'a> {
     /// Whether the engine wants to look before the instruction at an address runs. A one-off block passes its first
     /// instruction, watched or not.
     pub watched: &'a dyn Fn(u64) -> bool,
+    /// Whether a function begins at an address whose arguments are to be logged.
+    pub noted: &'a dyn Fn(u64) -> bool,
 }
 
 /// A direct branch out of a block. Until it is linked it leads to its own stub.
@@ -134,6 +139,10 @@ pub struct Block {
     pub accesses: Vec<LoggedAccess>,
     /// Words in the access log after so many instructions (index: instructions retired); empty without logging.
     pub log_words: Vec<u16>,
+    /// With [`Instrumentation::Everything`]: calls, returns and noted functions on the path, in order.
+    pub control: Vec<ControlMark>,
+    /// With [`Instrumentation::Everything`]: the addresses of the instructions on the path.
+    pub pcs: Vec<u64>,
 }
 
 /// Why a block cannot be made.
@@ -151,13 +160,15 @@ pub enum TranslateError {
 pub fn translate(request: &Request<'_>) -> Result<Block, TranslateError> {
     let mut info = InstructionInfoFactory::new();
     let (mut steps, mut terminator) = decode(request)?;
-    if request.instrumentation == Instrumentation::Accesses {
+    if request.instrumentation != Instrumentation::None {
         let instructions: Vec<Instruction> = steps
             .iter()
             .map(|step| *step.instruction())
             .chain(logged_branch(&terminator))
             .collect();
-        let fitting = prefix_with_free_registers(&mut info, &instructions);
+        let fitting = prefix_with_free_registers(&instructions, |instruction| {
+            registers_logged(request, &mut info, instruction)
+        });
         if fitting < instructions.len() {
             // Too many registers in use from there on: the next block starts afresh.
             steps.truncate(fitting.max(1));
@@ -166,6 +177,20 @@ pub fn translate(request: &Request<'_>) -> Result<Block, TranslateError> {
         }
     }
     Ok(Builder::new(request, info, &steps, &terminator).build(&steps, &terminator))
+}
+
+/// Registers that the log must not borrow while the instruction is logged and runs.
+fn registers_logged(
+    request: &Request<'_>,
+    info: &mut InstructionInfoFactory,
+    instruction: &Instruction,
+) -> GprSet {
+    let used = registers_used(info, instruction);
+    if request.instrumentation == Instrumentation::Everything {
+        let noted = (request.noted)(instruction.ip());
+        return used.union(registers_noted(instruction, noted));
+    }
+    used
 }
 
 /// The last instruction, if it runs while the log is open: a system call or emulated instruction comes after.
@@ -210,6 +235,7 @@ struct Builder<'a> {
     borrowed: Borrowed,
     log: Option<AccessLog>,
     log_words: Vec<u16>,
+    pcs: Vec<u64>,
 }
 
 impl<'a> Builder<'a> {
@@ -231,6 +257,7 @@ impl<'a> Builder<'a> {
             borrowed: Borrowed::default(),
             log: None,
             log_words: Vec::new(),
+            pcs: Vec::new(),
         }
     }
 
@@ -241,7 +268,7 @@ impl<'a> Builder<'a> {
             return self.finish(vec![(pc, 1)]);
         }
         let budget = self.check_budget(steps, terminator);
-        if self.request.instrumentation == Instrumentation::Accesses {
+        if self.request.instrumentation != Instrumentation::None {
             self.open_log(steps, terminator);
         }
         for (number, step) in steps.iter().enumerate() {
@@ -249,10 +276,19 @@ impl<'a> Builder<'a> {
         }
         self.terminate(steps.len() as u16, terminator);
         self.stubs(budget);
+        if self.request.instrumentation == Instrumentation::Everything {
+            let path = steps.iter().map(Step::instruction);
+            let all = path.chain(terminator.instruction());
+            self.pcs = all.map(Instruction::ip).collect();
+        }
         self.finish(ranges(steps, terminator))
     }
 
     fn finish(self, ranges: Vec<(u64, u32)>) -> Block {
+        let (accesses, control) = self
+            .log
+            .map(|log| (log.accesses, log.control))
+            .unwrap_or_default();
         Block {
             pc: self.request.pc,
             ranges,
@@ -260,8 +296,10 @@ impl<'a> Builder<'a> {
             code: self.emit.bytes,
             links: self.links,
             faults: self.faults,
-            accesses: self.log.map(|log| log.accesses).unwrap_or_default(),
+            accesses,
             log_words: self.log_words,
+            control,
+            pcs: self.pcs,
         }
     }
 
@@ -310,12 +348,13 @@ impl<'a> Builder<'a> {
             .map(|step| *step.instruction())
             .chain(logged_branch(terminator))
         {
-            used = used.union(registers_used(&mut self.info, &instruction));
+            used = used.union(registers_logged(self.request, &mut self.info, &instruction));
         }
         self.log = AccessLog::open(
             &mut self.emit,
             used,
             self.request.block_id,
+            self.request.instrumentation,
             &mut self.borrowed,
         );
         self.log_words.push(1);
@@ -323,6 +362,7 @@ impl<'a> Builder<'a> {
 
     fn step(&mut self, number: u16, step: &Step) {
         let instruction = step.instruction();
+        self.note_control(number, instruction);
         if let Some(log) = &mut self.log {
             log.before(&mut self.emit, &mut self.info, number, instruction);
         }
@@ -352,6 +392,15 @@ impl<'a> Builder<'a> {
         }
         if let Some(log) = &mut self.log {
             log.after(&mut self.info, instruction);
+        }
+    }
+
+    fn note_control(&mut self, number: u16, instruction: &Instruction) {
+        if let (Some(log), Instrumentation::Everything) =
+            (&mut self.log, self.request.instrumentation)
+        {
+            let noted = (self.request.noted)(instruction.ip());
+            log.note_control(&mut self.emit, number, instruction, noted);
         }
     }
 
@@ -469,6 +518,9 @@ impl<'a> Builder<'a> {
     }
 
     fn terminate(&mut self, number: u16, terminator: &Terminator) {
+        if let Terminator::Branch(branch) = terminator {
+            self.note_control(number, branch);
+        }
         if let (Some(log), Terminator::Branch(branch)) = (&mut self.log, terminator) {
             log.before(&mut self.emit, &mut self.info, number, branch);
         }

@@ -17,19 +17,23 @@
 
 mod accesses;
 mod block;
+mod control;
 mod emit;
 mod flags;
 mod operands;
 mod pad;
 mod trace;
 
-pub use accesses::{AccessKind, AddressWord, BitOffset, LoggedAccess};
+pub use accesses::{AccessKind, AddressWord, BitOffset, LoggedAccess, Segment};
 pub use block::{
     BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Request, Scope,
     TranslateError, translate,
 };
+pub use control::{ARGUMENT_REGISTERS, ControlMark, ControlStep};
 pub use pad::indirect_pad;
 pub use trace::Way;
 
 /// Most words that one guest instruction can add to the access log, its share of a block header included.
-pub const LOG_WORDS_PER_INSTRUCTION_MAX: u64 = 4;
+///
+/// The first instruction of a noted function: its arguments, the stack pointer, the return address.
+pub const LOG_WORDS_PER_INSTRUCTION_MAX: u64 = 12;

@@ -48,5 +48,6 @@ fn translate_watched(
         read_word: &|_| None,
         usual_way: &|_| None,
         watched,
+        noted: &|_| false,
     })
 }

@@ -1,0 +1,111 @@
+//! `verdict detect -- PROGRAM`: the races of a run of a program.
+
+use std::fmt::Write as _;
+
+use verdict_detect::Algorithm;
+use verdict_findings::ProgramFindings;
+use verdict_launch::{LaunchOptions, SignalPolicy};
+use verdict_observe::SyncSummary;
+use verdict_races::{DetectRequest, Detected, ProgramError, detect_program, to_findings};
+use verdict_report::{ReportOptions, findings_text};
+
+use super::{Args, FailOn, colours, pair_by};
+use crate::commands::exec::{ending, stats};
+use crate::progress::Progress;
+use crate::{CliError, Context, Exit, Format};
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
+    let config = args.schedule.config(&args.program);
+    let algorithms = [Algorithm::from(args.algorithm)];
+    let request = DetectRequest {
+        config: config.clone(),
+        launch: LaunchOptions {
+            signals: SignalPolicy::GuestDecides,
+            ..LaunchOptions::default()
+        },
+        algorithms: &algorithms,
+        by: pair_by(args),
+    };
+    let mut progress = Progress::new(context);
+    let detected = detect_program(&request, &mut |events| progress.done("events", events));
+    drop(progress);
+    let detected = detected.map_err(|error| match error {
+        ProgramError::Launch(error) => CliError::cannot_run(error),
+        ProgramError::Detect(error) => CliError::cannot_run(error),
+    })?;
+    let findings = to_findings(&detected, &config);
+    tell(args, context, &detected, &findings)?;
+    check_ending(&detected, &request, context)?;
+    Ok(match (findings.races.is_empty(), args.fail_on) {
+        (false, FailOn::Any) => Exit::Races,
+        _ => Exit::Clean,
+    })
+}
+
+fn tell(
+    args: &Args,
+    context: &Context,
+    detected: &Detected,
+    findings: &ProgramFindings,
+) -> Result<(), CliError> {
+    let shown = ReportOptions {
+        folder: "",
+        since: None,
+    };
+    match (&args.output, args.format.format) {
+        (Some(path), Format::Json) => stats::write(&findings.to_json(), path, context)?,
+        (Some(path), Format::Text) => {
+            let text = findings_text(findings, shown, &|_, text| text.to_owned());
+            stats::write(&text, path, context)?;
+        }
+        (None, format) => context.report(|out, paint| match format {
+            Format::Json => out.write_all(findings.to_json().as_bytes()),
+            Format::Text => {
+                out.write_all(findings_text(findings, shown, &colours(paint)).as_bytes())
+            }
+        })?,
+    }
+    if args.explain_sync {
+        context.remark(&explained(&detected.seen.sync));
+    }
+    Ok(())
+}
+
+/// A run that the engine could not finish is an error; one that crashed or failed is worth a remark.
+fn check_ending(
+    detected: &Detected,
+    request: &DetectRequest<'_>,
+    context: &Context,
+) -> Result<(), CliError> {
+    match ending::to_exit(&detected.ending, &request.launch) {
+        Ok(_) => Ok(()),
+        Err(CliError::Problem {
+            exit: Exit::Guest(_),
+            what,
+            ..
+        }) => {
+            context.note(what);
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn explained(sync: &SyncSummary) -> String {
+    let mut text = String::from("What was taken for synchronisation, and how often:\n");
+    for (rule, count) in &sync.rules {
+        let _ = writeln!(text, "  {count:>12}  {}", rule.describe());
+    }
+    text.push_str("Plain instructions that are atomic by their source:\n");
+    for (how, count) in &sync.atomic_by {
+        let _ = writeln!(text, "  {count:>12}  {how}");
+    }
+    let idle = sync.functions.iter().filter(|(_, count)| **count == 0);
+    let idle: Vec<&str> = idle.map(|(name, _)| name.as_str()).collect();
+    let _ = writeln!(
+        text,
+        "Known functions that were not called: {}",
+        idle.join(", ")
+    );
+    text
+}

@@ -1,0 +1,54 @@
+//! Where the functions are whose calls are told: looked up in the symbols of every file that is mapped to be executed.
+
+use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use verdict_stream::NOTED_FUNCTIONS;
+
+/// Guest addresses and names of the noted functions in the part of `path` that is mapped at `start..end` from
+/// `file_offset` on. None where the file makes no sense.
+pub(crate) fn noted_functions(
+    path: &Path,
+    file_offset: u64,
+    start: u64,
+    end: u64,
+) -> BTreeMap<u64, &'static str> {
+    let mut found = BTreeMap::new();
+    let Ok(bytes) = fs::read(path) else {
+        return found;
+    };
+    let Ok(binary) = object::File::parse(&*bytes) else {
+        return found;
+    };
+    let segment = binary.segments().find(|segment| {
+        let (offset, size) = segment.file_range();
+        file_offset < offset + size && offset < file_offset + (end - start)
+    });
+    let Some(segment) = segment else {
+        return found;
+    };
+    let (offset, _) = segment.file_range();
+    // The mapping begins at a page, the segment within it.
+    let bias = (start + offset)
+        .wrapping_sub(file_offset)
+        .wrapping_sub(segment.address());
+    let wanted: BTreeSet<&'static str> = NOTED_FUNCTIONS.iter().copied().collect();
+    for symbol in binary.dynamic_symbols().chain(binary.symbols()) {
+        let Ok(name) = symbol.name() else { continue };
+        let Some(name) = wanted.get(unversioned(name)) else {
+            continue;
+        };
+        let address = symbol.address().wrapping_add(bias);
+        let here = (start..end).contains(&address);
+        if symbol.is_definition() && symbol.kind() == SymbolKind::Text && here {
+            found.entry(address).or_insert(*name);
+        }
+    }
+    found
+}
+
+/// Symbol tables of static programs name versions: `pthread_cond_wait@@GLIBC_2.3.2`.
+fn unversioned(name: &str) -> &str {
+    name.split('@').next().unwrap_or(name)
+}

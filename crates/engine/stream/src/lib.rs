@@ -1,0 +1,19 @@
+//! What an executor tells about a run while it runs, in the order in which it happened.
+//!
+//! The executor writes as little as it can: the words of the access log as they are, and once per block what they mean.
+//! Whoever reads ([`StreamReader`]) puts them together on another core. Each [`Record`] is a kind, a length and a
+//! payload; a stream that ends within a record was cut off, by a crash or by the user.
+#![forbid(unsafe_code)]
+
+mod block;
+mod bytes;
+mod noted;
+mod read;
+mod record;
+mod write;
+
+pub use block::BlockInfo;
+pub use noted::NOTED_FUNCTIONS;
+pub use read::{StreamError, StreamReader};
+pub use record::{Mapped, MemoryUse, Record, SystemCall};
+pub use write::StreamWriter;

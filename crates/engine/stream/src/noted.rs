@@ -1,0 +1,85 @@
+//! The functions whose calls are told with their arguments: those that order threads, and those that make and destroy
+//! memory. Found by symbol; aliases are at the same addresses.
+
+/// Symbols of noted functions.
+pub const NOTED_FUNCTIONS: &[&str] = &[
+    // mutexes
+    "pthread_mutex_lock",
+    "pthread_mutex_trylock",
+    "pthread_mutex_timedlock",
+    "pthread_mutex_clocklock",
+    "pthread_mutex_unlock",
+    "mtx_lock",
+    "mtx_trylock",
+    "mtx_timedlock",
+    "mtx_unlock",
+    // read-write locks
+    "pthread_rwlock_rdlock",
+    "pthread_rwlock_tryrdlock",
+    "pthread_rwlock_timedrdlock",
+    "pthread_rwlock_clockrdlock",
+    "pthread_rwlock_wrlock",
+    "pthread_rwlock_trywrlock",
+    "pthread_rwlock_timedwrlock",
+    "pthread_rwlock_clockwrlock",
+    "pthread_rwlock_unlock",
+    // spin locks
+    "pthread_spin_lock",
+    "pthread_spin_trylock",
+    "pthread_spin_unlock",
+    // conditions
+    "pthread_cond_wait",
+    "pthread_cond_timedwait",
+    "pthread_cond_clockwait",
+    "pthread_cond_signal",
+    "pthread_cond_broadcast",
+    "cnd_wait",
+    "cnd_timedwait",
+    "cnd_signal",
+    "cnd_broadcast",
+    // barriers
+    "pthread_barrier_wait",
+    // semaphores
+    "sem_wait",
+    "sem_trywait",
+    "sem_timedwait",
+    "sem_clockwait",
+    "sem_post",
+    // once
+    "pthread_once",
+    "call_once",
+    "__cxa_guard_acquire",
+    "__cxa_guard_release",
+    "__cxa_guard_abort",
+    // threads
+    "pthread_create",
+    "pthread_join",
+    "pthread_tryjoin_np",
+    "pthread_timedjoin_np",
+    "pthread_clockjoin_np",
+    "thrd_create",
+    "thrd_join",
+    // streams
+    "flockfile",
+    "ftrylockfile",
+    "funlockfile",
+    "setvbuf",
+    "setbuf",
+    "setbuffer",
+    // memory
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "free",
+    "cfree",
+    "memalign",
+    "posix_memalign",
+    "aligned_alloc",
+    "valloc",
+    "pvalloc",
+    "mmap",
+    "mmap64",
+    "munmap",
+    "mremap",
+];

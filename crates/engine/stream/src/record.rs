@@ -1,0 +1,115 @@
+//! The records of a stream.
+
+use crate::BlockInfo;
+use std::path::PathBuf;
+
+/// One thing that an executor tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Record {
+    /// A block may appear in the log from now on. Ids are given anew after a flush, and to every block that runs once.
+    Block {
+        /// As in the headers of the log.
+        id: u32,
+        /// What its words mean.
+        block: BlockInfo,
+    },
+    /// A thread has run.
+    Log {
+        /// Who.
+        thread: u32,
+        /// Its fs base.
+        fs_base: u64,
+        /// Its gs base.
+        gs_base: u64,
+        /// The words of the access log.
+        words: Vec<u64>,
+    },
+    /// Memory was mapped.
+    Mapped(Mapped),
+    /// A noted function begins at an address.
+    Function {
+        /// Where.
+        address: u64,
+        /// Its symbol.
+        name: String,
+    },
+    /// A thread was created.
+    ThreadCreated {
+        /// By whom.
+        parent: u32,
+        /// Who.
+        child: u32,
+        /// The child's fs base.
+        fs_base: u64,
+        /// The memory that holds its stack.
+        stack: (u64, u64),
+        /// Its clear_child_tid word.
+        tid_word: u64,
+    },
+    /// A thread has ended.
+    ThreadEnded {
+        /// Who.
+        thread: u32,
+    },
+    /// A system call is over.
+    SystemCall(SystemCall),
+    /// A thread goes on somewhere else than where it was: in a signal handler, or after one.
+    Jumped {
+        /// Who.
+        thread: u32,
+        /// Where.
+        pc: u64,
+    },
+}
+
+/// Memory that was mapped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mapped {
+    /// First address.
+    pub start: u64,
+    /// First address after it.
+    pub end: u64,
+    /// It can be executed.
+    pub executable: bool,
+    /// The file, and the offset of the first byte.
+    pub file: Option<(PathBuf, u64)>,
+}
+
+/// A system call that is over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SystemCall {
+    /// Who.
+    pub thread: u32,
+    /// The address after the instruction.
+    pub pc: u64,
+    /// Which.
+    pub number: u64,
+    /// Its arguments.
+    pub args: [u64; 6],
+    /// What it returned.
+    pub result: i64,
+    /// The guest's memory that it read and wrote.
+    pub memory: Vec<MemoryUse>,
+}
+
+/// Memory that a system call read or wrote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryUse {
+    /// First byte.
+    pub address: u64,
+    /// Number of bytes.
+    pub len: u64,
+    /// Written rather than read.
+    pub written: bool,
+}
+
+pub(crate) mod kind {
+    pub(crate) const BLOCK: u32 = 1;
+    pub(crate) const LOG: u32 = 2;
+    pub(crate) const MAPPED: u32 = 3;
+    pub(crate) const FUNCTION: u32 = 4;
+    pub(crate) const THREAD_CREATED: u32 = 5;
+    pub(crate) const THREAD_ENDED: u32 = 6;
+    pub(crate) const SYSTEM_CALL: u32 = 7;
+    pub(crate) const JUMPED: u32 = 8;
+}

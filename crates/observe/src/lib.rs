@@ -1,0 +1,34 @@
+//! From what an executor tells about a run (`verdict_stream`) to the events that detectors read.
+//!
+//! [`ProgramTrace`] is a [`verdict_events::TraceSource`]. What it decides, and where:
+//!
+//! | question | file |
+//! | --- | --- |
+//! | whose code is this: the program's, a library's, a parallel runtime's | `modules` |
+//! | who called whom, and which line of the program is to blame for what a library does | `calls` |
+//! | which calls order threads or make memory, and how | `hooks`, `meaning` |
+//! | whose memory is this: a library's own data does not race, what it does to the program's data does | `ownership` |
+//! | which plain accesses are atomic | `code`, `atomics` |
+//!
+//! Misses: what a library does to the program's global data in a statically linked program; accesses of vector gathers
+//! and scatters, of pushes and pops. An atomic compare-and-swap that fails is taken for one that succeeds.
+#![forbid(unsafe_code)]
+
+mod atomics;
+mod calls;
+mod code;
+mod explain;
+mod hooks;
+mod meaning;
+mod modules;
+mod observer;
+mod ownership;
+mod repeats;
+mod sites;
+mod threads;
+mod trace;
+
+pub use code::is_system_source;
+pub use explain::{SyncRule, SyncSummary};
+pub use sites::{Place, SiteInfo};
+pub use trace::{ProgramNames, ProgramTrace, Seen};

@@ -1,0 +1,482 @@
+//! Puts the log together: which instruction of which thread accessed what, and what that means.
+
+use crate::atomics::AtomicPlaces;
+use crate::code::{Code, CodeTable};
+use crate::explain::{SyncRule, SyncSummary};
+use crate::hooks::{Hook, bytes};
+use crate::meaning::{self, Meaning};
+use crate::modules::{Modules, Owner};
+use crate::ownership::Ownership;
+use crate::sites::{Place, SiteInfo, Sites};
+use crate::threads::ThreadState;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+use verdict_events::{Event, EventKind, MemoryOrder, SiteId, SyncId, ThreadId};
+use verdict_stream::{BlockInfo, Mapped, Record, SystemCall};
+use verdict_translate::{AccessKind, ControlStep, LoggedAccess, Segment};
+
+/// A block and what is known of its instructions.
+#[derive(Debug)]
+struct Known {
+    info: BlockInfo,
+    /// One per instruction.
+    code: Vec<Code>,
+}
+
+/// What is known of the run so far.
+#[derive(Default, Debug)]
+pub(crate) struct Observer {
+    blocks: FxHashMap<u32, Rc<Known>>,
+    functions: FxHashMap<u64, (&'static str, Meaning)>,
+    pub(crate) modules: Modules,
+    pub(crate) code: CodeTable,
+    pub(crate) threads: Vec<ThreadState>,
+    pub(crate) ownership: Ownership,
+    pub(crate) atomics: AtomicPlaces,
+    pub(crate) sites: Sites,
+    pub(crate) summary: SyncSummary,
+    /// Threads by the address of their descriptor.
+    pub(crate) descriptors: FxHashMap<u64, ThreadId>,
+    /// Whether a library's function allocates for its caller, by its address.
+    pub(crate) makes_for_program: FxHashMap<u64, bool>,
+    /// Events that have been made and not been taken.
+    pub(crate) events: Vec<Event>,
+}
+
+const FUTEX: u64 = 202;
+const SIGRETURN: u64 = 15;
+/// A frame that the kernel would not let the guest exceed.
+const STACK_TOP: u64 = 0x5100_0000_0000;
+const STACK_LEN: u64 = 8 << 20;
+/// Room for static thread-local variables above a thread's stack, below its descriptor.
+const DESCRIPTOR_ROOM: u64 = 4096;
+
+impl Observer {
+    pub(crate) fn new() -> Self {
+        let mut observer = Observer::default();
+        observer.ownership.stack(STACK_TOP - STACK_LEN..STACK_TOP);
+        observer
+    }
+
+    /// The next thing that the executor tells.
+    pub(crate) fn record(&mut self, record: Record) {
+        match record {
+            Record::Block { id, block } => self.block(id, block),
+            Record::Log {
+                thread,
+                fs_base,
+                gs_base,
+                words,
+            } => {
+                let index = self.thread(thread);
+                self.threads[index].fs_base = fs_base;
+                self.threads[index].gs_base = gs_base;
+                self.ownership.descriptor(fs_base);
+                self.log(index, &words);
+            }
+            Record::Mapped(mapped) => self.mapped(&mapped),
+            Record::Function { address, name } => {
+                if let Some(known) = meaning::of(&name) {
+                    self.functions.insert(address, known);
+                    self.summary.functions.entry(name).or_default();
+                }
+            }
+            Record::ThreadCreated {
+                parent,
+                child,
+                fs_base,
+                stack,
+                ..
+            } => self.thread_created(parent, child, fs_base, stack),
+            Record::ThreadEnded { thread } => {
+                let index = self.thread(thread);
+                let site = self.blamed_site(index, 0);
+                self.order(index, site, EventKind::End, SyncRule::ThreadEnded);
+            }
+            Record::SystemCall(call) => self.system_call(&call),
+            Record::Jumped { thread, .. } => self.interrupted(thread),
+        }
+    }
+
+    fn thread(&mut self, thread: u32) -> usize {
+        let index = thread as usize;
+        if index >= self.threads.len() {
+            self.threads.resize_with(index + 1, ThreadState::default);
+        }
+        index
+    }
+
+    fn block(&mut self, id: u32, info: BlockInfo) {
+        let code = info
+            .pcs
+            .iter()
+            .map(|pc| self.code.at(*pc, &self.modules))
+            .collect();
+        self.blocks.insert(id, Rc::new(Known { info, code }));
+    }
+
+    fn mapped(&mut self, mapped: &Mapped) {
+        if let Some(module) = self.modules.mapped(mapped) {
+            for guard in &module.guards {
+                self.atomics.add(*guard);
+            }
+            self.code.forget();
+        }
+    }
+
+    fn thread_created(&mut self, parent: u32, child: u32, fs_base: u64, stack: (u64, u64)) {
+        let parent = self.thread(parent);
+        self.thread(child);
+        let site = self.blamed_site(parent, 0);
+        if stack.0 < stack.1 {
+            let end = match fs_base.checked_sub(stack.1) {
+                Some(above) if above < 1 << 20 => fs_base + DESCRIPTOR_ROOM,
+                _ => stack.1,
+            };
+            self.ownership.stack(stack.0..end);
+            self.fresh(parent, site, stack.0, end - stack.0);
+        }
+        self.ownership.descriptor(fs_base);
+        self.descriptors.insert(fs_base, ThreadId(child));
+        let fork = EventKind::Fork(ThreadId(child));
+        self.order(parent, site, fork, SyncRule::ThreadCreated);
+    }
+
+    fn interrupted(&mut self, thread: u32) {
+        let index = self.thread(thread);
+        let site = SiteId(0);
+        let thread = &mut self.threads[index];
+        thread.calls.interrupted();
+        thread.hooks.push(Hook {
+            function: None,
+            arguments: [0; 5],
+            depth: thread.calls.depth(),
+            hides: false,
+            site,
+            for_program: false,
+            by_program: false,
+            inner_result: 0,
+        });
+    }
+
+    fn system_call(&mut self, call: &SystemCall) {
+        let index = self.thread(call.thread);
+        if call.number == SIGRETURN {
+            let thread = &mut self.threads[index];
+            thread.calls.resumed();
+            let depth = thread.calls.depth();
+            thread.hooks.retain(|hook| hook.depth <= depth);
+            return;
+        }
+        if self.threads[index].is_hidden() {
+            return;
+        }
+        let pc = call.pc.wrapping_sub(2);
+        let owner = self.code.at(pc, &self.modules).owner;
+        if call.number == FUTEX {
+            self.futex(index, pc, call);
+            return;
+        }
+        for part in &call.memory {
+            let programs = owner == Owner::Program
+                || owner == Owner::Library
+                    && self.ownership.is_programs(part.address, &self.modules);
+            if !programs {
+                continue;
+            }
+            let site = self.blamed_site(index, pc);
+            let access = bytes(part.address, u32::try_from(part.len).unwrap_or(u32::MAX));
+            let kind = if part.written {
+                EventKind::Write(access)
+            } else {
+                EventKind::Read(access)
+            };
+            self.emit(index, site, kind);
+        }
+    }
+
+    fn futex(&mut self, index: usize, pc: u64, call: &SystemCall) {
+        const COMMAND: u64 = 0x7f;
+        let address = call.args[0];
+        if !self.ownership.is_programs(address, &self.modules) {
+            return;
+        }
+        let site = self.blamed_site(index, pc);
+        let object = SyncId(address);
+        match call.args[1] & COMMAND {
+            1 | 3 | 4 | 5 | 10 if call.result > 0 => {
+                self.order(index, site, EventKind::Notify(object), SyncRule::Futex);
+            }
+            0 | 9 if call.result == 0 => {
+                self.order(index, site, EventKind::Wait(object), SyncRule::Futex);
+            }
+            _ => {}
+        }
+    }
+
+    // ---- the log ----
+
+    fn log(&mut self, index: usize, words: &[u64]) {
+        let mut at = 0;
+        while let Some(header) = words.get(at) {
+            let Some(block) = self.blocks.get(&(*header as u32)).cloned() else {
+                return;
+            };
+            let whole = block.info.words.len().saturating_sub(1);
+            let executed = match header >> 32 {
+                0 => whole,
+                early => early as usize - 1,
+            };
+            let len = block
+                .info
+                .words
+                .get(executed)
+                .copied()
+                .map_or(1, usize::from);
+            let Some(logged) = words.get(at + 1..at + len) else {
+                return;
+            };
+            self.run(index, &block, executed, logged);
+            at += len;
+        }
+    }
+
+    /// A block has run for so many instructions.
+    fn run(&mut self, index: usize, block: &Known, executed: usize, logged: &[u64]) {
+        let executed = executed.min(block.info.pcs.len());
+        if executed == 0 {
+            return;
+        }
+        self.threads[index].goes_on_at(block.info.pcs[0]);
+        let mut accesses = block.info.accesses.iter().peekable();
+        let mut marks = block.info.control.iter().peekable();
+        for (number, code) in block.code.iter().enumerate().take(executed) {
+            let pc = block.info.pcs[number];
+            self.follow(index, pc, *code);
+            while let Some(mark) = marks.next_if(|mark| {
+                usize::from(mark.instruction) == number
+                    && matches!(mark.step, ControlStep::Entry { .. })
+            }) {
+                self.control(index, pc, &mark.step, logged);
+            }
+            while let Some(access) =
+                accesses.next_if(|access| usize::from(access.instruction) == number)
+            {
+                self.access(index, pc, *code, access, logged);
+            }
+            while let Some(mark) = marks.next_if(|mark| usize::from(mark.instruction) == number) {
+                self.control(index, pc, &mark.step, logged);
+            }
+        }
+    }
+
+    /// Notes where a thread leaves the program for a library.
+    fn follow(&mut self, index: usize, pc: u64, code: Code) {
+        let thread = &mut self.threads[index];
+        if code.owner == Owner::Program {
+            thread.in_program = true;
+            if !code.stub {
+                thread.last_own = pc;
+            }
+        } else if code.owner != Owner::Loader && std::mem::take(&mut thread.in_program) {
+            // The loader may look for the function first.
+            let left = thread.last_own;
+            if let Some(frame) = thread.calls.top() {
+                frame.left = left;
+                frame.entered = pc;
+            }
+        }
+    }
+
+    fn control(&mut self, index: usize, pc: u64, step: &ControlStep, logged: &[u64]) {
+        let word = |at: u16| logged.get(usize::from(at)).copied().unwrap_or(0);
+        match step {
+            ControlStep::Call { return_address } => {
+                self.threads[index].calls.call(*return_address, pc);
+            }
+            ControlStep::Return { result } => {
+                self.threads[index].calls.returns();
+                if !self.threads[index].hooks.is_empty() {
+                    self.hook_returns(index, word(*result));
+                }
+            }
+            ControlStep::Entry {
+                arguments,
+                return_address,
+                ..
+            } => {
+                self.threads[index].calls.enters(word(*return_address));
+                if let Some(function) = self.functions.get(&pc).copied() {
+                    self.hook_enters(index, function, arguments.map(word));
+                }
+            }
+        }
+    }
+
+    fn access(&mut self, index: usize, pc: u64, code: Code, access: &LoggedAccess, logged: &[u64]) {
+        if code.stub || code.owner == Owner::Loader || self.threads[index].is_hidden() {
+            return;
+        }
+        let thread = &self.threads[index];
+        let base = match access.segment {
+            Segment::Flat => 0,
+            Segment::Fs => thread.fs_base,
+            Segment::Gs => thread.gs_base,
+        };
+        let address = base.wrapping_add(access.address(logged));
+        let repeat = access.repeat.map_or(1, |word| logged[usize::from(word)]);
+        let size = u64::from(access.size).saturating_mul(repeat);
+        if size == 0 {
+            return;
+        }
+        if code.owner == Owner::Library
+            && (access.segment != Segment::Flat
+                || !self.ownership.is_programs(address, &self.modules))
+        {
+            return;
+        }
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
+        let rule = self.atomic_rule(address, code, access);
+        if rule == Some(SyncRule::LockInstruction) && code.owner == Owner::Program {
+            self.atomics.add(address);
+        }
+        if rule.is_none() && self.is_repeated(index, pc, address, size, access.kind) {
+            return;
+        }
+        let site = self.site(index, pc, code);
+        let touched = bytes(address, size);
+        match rule {
+            Some(rule) => {
+                let kind = match access.kind {
+                    AccessKind::Read => EventKind::AtomicLoad(touched, MemoryOrder::Acquire),
+                    AccessKind::Write if rule == SyncRule::LockInstruction => {
+                        EventKind::AtomicRmw(touched, MemoryOrder::AcqRel)
+                    }
+                    AccessKind::Write => EventKind::AtomicStore(touched, MemoryOrder::Release),
+                    AccessKind::ReadWrite => EventKind::AtomicRmw(touched, MemoryOrder::AcqRel),
+                };
+                self.order(index, site, kind, rule);
+            }
+            None => {
+                if access.kind != AccessKind::Write {
+                    self.emit(index, site, EventKind::Read(touched));
+                }
+                if access.kind != AccessKind::Read {
+                    self.emit(index, site, EventKind::Write(touched));
+                }
+            }
+        }
+    }
+
+    fn atomic_rule(&self, address: u64, code: Code, access: &LoggedAccess) -> Option<SyncRule> {
+        if access.locked {
+            return Some(SyncRule::LockInstruction);
+        }
+        if code.owner == Owner::Parallel {
+            return Some(SyncRule::ParallelRuntime);
+        }
+        if code.atomic {
+            return Some(SyncRule::AtomicBySource);
+        }
+        self.atomics
+            .contains(address)
+            .then_some(SyncRule::AtomicByPlace)
+    }
+
+    fn is_repeated(
+        &mut self,
+        index: usize,
+        pc: u64,
+        address: u64,
+        size: u32,
+        kind: AccessKind,
+    ) -> bool {
+        let what = pc ^ u64::from(size) << 48 ^ (kind as u64) << 62;
+        self.threads[index].repeats.seen(address, what)
+    }
+
+    // ---- events ----
+
+    /// An event that orders threads.
+    pub(crate) fn order(&mut self, index: usize, site: SiteId, kind: EventKind, rule: SyncRule) {
+        self.summary.count(rule);
+        self.threads[index].repeats.forget();
+        self.emit(index, site, kind);
+    }
+
+    pub(crate) fn emit(&mut self, index: usize, site: SiteId, kind: EventKind) {
+        let thread = ThreadId(index as u32);
+        if !std::mem::replace(&mut self.threads[index].begun, true) {
+            self.events.push(Event {
+                thread,
+                site,
+                kind: EventKind::Begin,
+            });
+        }
+        self.events.push(Event { thread, site, kind });
+    }
+
+    // ---- sites ----
+
+    fn site(&mut self, index: usize, pc: u64, code: Code) -> SiteId {
+        if code.own_source {
+            return self.site_of(index, pc, pc);
+        }
+        self.blamed_site(index, pc)
+    }
+
+    /// The site that is to blame for what the code at `pc` does: the innermost instruction of the program on the stack
+    /// of calls that has a source of its own.
+    pub(crate) fn blamed_site(&mut self, index: usize, pc: u64) -> SiteId {
+        let (code, modules) = (&mut self.code, &self.modules);
+        let mut own = |pc: u64| {
+            let code = code.at(pc, modules);
+            code.owner == Owner::Program && code.own_source
+        };
+        if pc != 0 && own(pc) {
+            return self.site_of(index, pc, pc);
+        }
+        let frames = self.threads[index].calls.innermost_first();
+        let blamed = frames
+            .flat_map(|frame| [frame.left, frame.call])
+            .find(|call| *call != 0 && own(*call));
+        let last_own = self.threads[index].last_own;
+        let blamed = blamed.unwrap_or(if pc != 0 { pc } else { last_own });
+        self.site_of(index, blamed, pc)
+    }
+
+    fn site_of(&mut self, index: usize, pc: u64, by: u64) -> SiteId {
+        if let Some(known) = self.sites.known(pc) {
+            return known;
+        }
+        const STACK_MAX: usize = 64;
+        let calls = self.threads[index].calls.innermost_first();
+        let calls: Vec<u64> = calls
+            .map(|frame| frame.call)
+            .filter(|call| *call != 0)
+            .take(STACK_MAX)
+            .collect();
+        let stack = calls.into_iter().map(|call| self.place(call)).collect();
+        let info = SiteInfo {
+            place: self.place(pc),
+            pc,
+            by: self.place(if by == 0 { pc } else { by }),
+            thread: ThreadId(index as u32),
+            stack,
+        };
+        self.sites.add(info)
+    }
+
+    fn place(&self, pc: u64) -> Place {
+        match self.modules.find(pc) {
+            Some((module, offset)) => Place {
+                module: Some(module.path.clone()),
+                offset,
+            },
+            None => Place {
+                module: None,
+                offset: pc,
+            },
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The races of a real program: runs it with every access observed, lets the detectors read along on another core, and
+//! says where in the source the races are.
+#![forbid(unsafe_code)]
+
+mod detect;
+mod findings;
+mod place;
+
+pub use detect::{DetectRequest, Detected, ProgramError, detect_program};
+pub use findings::to_findings;
+pub use place::PlaceTable;
