@@ -102,7 +102,7 @@ impl Explorer {
                 resume: None,
             };
         }
-        let child = spawn::spawn(&config, &channel, &options)?;
+        let child = spawn::spawn(&config, &channel, None, &options)?;
         let executor = Watched::new(child).map_err(LaunchError::Watch)?;
         socket
             .set_read_timeout(Some(TICK))

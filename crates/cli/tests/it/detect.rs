@@ -222,7 +222,7 @@ fn bad_input_is_one_sentence() {
             --- stderr
             error: the argument '--compare' cannot be used with '--algorithm <NAME>'
 
-            Usage: verdict detect --compare <TRACE>
+            Usage: verdict detect --compare <TRACE> [-- <PROGRAM>...]
 
             For more information, try '--help'.
             --- exit 2
