@@ -164,7 +164,7 @@ impl Observer {
             }
             Meaning::AllocateIndirectly if succeeded => {
                 let address = hook.inner_result;
-                if address != 0 && arguments[1] != 0 && address % arguments[1] == 0 {
+                if address != 0 && arguments[1] != 0 && address.is_multiple_of(arguments[1]) {
                     self.allocate(index, hook, address, Size::Argument(2).of(arguments));
                 }
                 self.write(index, site, arguments[0], 8);
