@@ -16,7 +16,7 @@ fn race_free() -> Vec<Case> {
         .collect()
 }
 
-fn compare_all(opt: Opt) {
+fn compare_all(opt: Opt, options: &[&str]) {
     let cases = race_free();
     assert!(cases.len() >= 60, "{} race-free programs", cases.len());
     let jobs = thread::available_parallelism().map_or(1, usize::from);
@@ -28,7 +28,7 @@ fn compare_all(opt: Opt) {
         {
             let mut argv = vec![text(&binaries[index])];
             argv.extend(cases[index].truth.args.iter().cloned());
-            Program::new(&argv).compare();
+            Program::new(&argv).options(options).compare();
         }
     };
     thread::scope(|scope| {
@@ -38,10 +38,16 @@ fn compare_all(opt: Opt) {
 
 #[test]
 fn unoptimised() {
-    compare_all(Opt::O0);
+    compare_all(Opt::O0, &[]);
 }
 
 #[test]
 fn optimised() {
-    compare_all(Opt::O2);
+    compare_all(Opt::O2, &[]);
+}
+
+/// They neither read nor change anything outside, so a private world makes no difference.
+#[test]
+fn in_a_private_world() {
+    compare_all(Opt::O2, &["--private"]);
 }
