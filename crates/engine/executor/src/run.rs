@@ -118,7 +118,8 @@ impl Executor {
             Outcome::Exited(status) => self.exited(status),
             Outcome::Killed(info) => self.killed(&info),
             Outcome::Refused(message) => self.refused(message),
-            Outcome::Stopped if self.kernel.journal.is_replay() => {}
+            // Nobody could let it go on.
+            Outcome::Stopped if self.kernel.journal.is_replay() || self.kernel.world.is_some() => {}
             Outcome::Stopped => {
                 // SAFETY: stops this process until SIGCONT, as the guest would be.
                 unsafe { libc::raise(libc::SIGSTOP) };

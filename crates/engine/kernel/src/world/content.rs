@@ -104,6 +104,9 @@ impl Content {
             .min(buffer.len() as u64) as usize;
         let (real, beyond) = buffer.split_at_mut(there);
         beyond.fill(0);
+        if real.is_empty() {
+            return Ok(());
+        }
         match &self.base {
             Base::Nothing => real.fill(0),
             Base::Bytes(bytes) => {
@@ -125,7 +128,9 @@ impl Content {
             page[inside..inside + part].copy_from_slice(&bytes[done..done + part]);
             done += part;
         }
-        self.len = self.len.max(offset + bytes.len() as u64);
+        if !bytes.is_empty() {
+            self.len = self.len.max(offset + bytes.len() as u64);
+        }
         Ok(())
     }
 
@@ -209,6 +214,43 @@ mod tests {
         assert_eq!(&new[4090..4102], b"hello, world");
         assert_eq!(&new[..4090], &old[..4090]);
         assert_eq!(&new[4102..], &old[4102..]);
+    }
+
+    /// Against the simplest file there is: a vector.
+    #[test]
+    fn random_changes_are_those_of_a_vector() {
+        let random = &mut verdict_schedule::SplitMix::new(7);
+        for _ in 0..50 {
+            let mut content = file(12_000);
+            let mut model = content.bytes(0, 12_000).unwrap();
+            for _ in 0..60 {
+                let at = random.below(20_000) as usize;
+                let len = random.below(6000) as usize;
+                match random.below(4) {
+                    0 => {
+                        content.set_len(at as u64).unwrap();
+                        model.resize(at, 0);
+                    }
+                    1 => {
+                        content.punch(at as u64, len as u64).unwrap();
+                        let end = (at + len).min(model.len());
+                        if at < end {
+                            model[at..end].fill(0);
+                        }
+                    }
+                    _ => {
+                        let bytes = vec![random.next_u64() as u8; len];
+                        content.write(at as u64, &bytes).unwrap();
+                        if len > 0 {
+                            model.resize(model.len().max(at + len), 0);
+                            model[at..at + len].copy_from_slice(&bytes);
+                        }
+                    }
+                }
+                assert_eq!(content.len(), model.len() as u64);
+                assert!(content.bytes(0, 1 << 20).unwrap() == model);
+            }
+        }
     }
 
     #[test]

@@ -86,6 +86,9 @@ pub(super) fn content(name: &[u8], size: u64) -> Result<(Base, u64), i32> {
         .take(limit)
         .read_to_end(&mut bytes)
         .map_err(|error| errno(&error))?;
+    if let Some(steady) = super::machine::at_rest(name, &bytes) {
+        bytes = steady;
+    }
     let len = bytes.len() as u64;
     Ok((Base::Bytes(bytes.into()), len))
 }

@@ -30,6 +30,7 @@ mod host;
 mod identity;
 mod ioctl;
 mod locks;
+mod machine;
 mod mapped;
 mod names;
 mod node;

@@ -507,6 +507,111 @@ fn locks_of_two_descriptions_exclude_each_other() {
     guest.ok(libc::SYS_flock, &[other, exclusive]);
 }
 
+/// One step of a guest that uses descriptors and names without a plan.
+fn random_call(random: &mut SplitMix, folder: &Path, guest: &mut Guest) -> Call {
+    let names = ["data", "new", "sub", "sub/inner", "other"];
+    let mut path = |at: u64, random: &mut SplitMix| {
+        let name = names[random.below(names.len() as u64) as usize];
+        guest.text_at(at, folder.join(name).to_str().unwrap())
+    };
+    let (first, second) = (path(BASE, random), path(BASE + 0x800, random));
+    let fd = 3 + random.below(12);
+    let len = random.below(300);
+    let bytes: Vec<u8> = (0..len).map(|_| random.next_u64() as u8).collect();
+    guest.memory.write(BUFFER, &bytes).unwrap();
+    let both = (libc::O_RDWR | libc::O_NONBLOCK) as u64;
+    let create = both | libc::O_CREAT as u64;
+    match random.below(22) {
+        0..=2 => call(libc::SYS_openat, &[HERE, first, create, 0o644]),
+        3 => call(
+            libc::SYS_openat,
+            &[HERE, first, create | libc::O_TRUNC as u64, 0o644],
+        ),
+        4 => call(
+            libc::SYS_openat,
+            &[HERE, first, both | libc::O_APPEND as u64, 0],
+        ),
+        5..=7 => call(libc::SYS_write, &[fd, BUFFER, len]),
+        8..=10 => call(libc::SYS_read, &[fd, BUFFER, len]),
+        11 => call(libc::SYS_pwrite64, &[fd, BUFFER, len, random.below(9000)]),
+        12 => call(libc::SYS_lseek, &[fd, random.below(9000), 0]),
+        13 => call(libc::SYS_ftruncate, &[fd, random.below(9000)]),
+        14 => call(libc::SYS_close, &[fd]),
+        15 => call(libc::SYS_dup2, &[fd, 3 + random.below(12)]),
+        16 => call(libc::SYS_fcntl, &[fd, libc::F_DUPFD as u64, 5]),
+        17 => call(libc::SYS_pipe2, &[BASE + 0x1000, libc::O_NONBLOCK as u64]),
+        18 => {
+            let kind = (libc::SOCK_STREAM | libc::SOCK_NONBLOCK) as u64;
+            call(
+                libc::SYS_socketpair,
+                &[libc::AF_UNIX as u64, kind, 0, BASE + 0x1000],
+            )
+        }
+        19 => call(libc::SYS_rename, &[first, second]),
+        20 => call(libc::SYS_unlink, &[first]),
+        _ => call(libc::SYS_mkdir, &[first, 0o755]),
+    }
+}
+
+/// Everything that can be seen through descriptors and names.
+fn look_around(guest: &mut Guest, folder: &Path) -> Vec<Reply> {
+    let mut seen = Vec::new();
+    for fd in 3..16 {
+        seen.push(guest.raw(libc::SYS_fcntl, &[fd, libc::F_GETFL as u64]));
+        seen.push(guest.raw(libc::SYS_lseek, &[fd, 0, libc::SEEK_CUR as u64]));
+        let count = guest.raw(libc::SYS_pread64, &[fd, BUFFER, 10_000, 0]);
+        let readable = match count {
+            Err(libc::ESPIPE) => guest.raw(libc::SYS_read, &[fd, BUFFER, 100_000]),
+            count => count,
+        };
+        if let Ok(Answer::Return(count)) = readable {
+            let bytes = guest.memory.read_bytes(BUFFER, count as u64).unwrap();
+            seen.extend(
+                bytes
+                    .iter()
+                    .map(|byte| Ok(Answer::Return(i64::from(*byte)))),
+            );
+        }
+        seen.push(readable);
+    }
+    for name in ["data", "new", "sub", "sub/inner", "other"] {
+        let path = guest.text(folder.join(name).to_str().unwrap());
+        seen.push(guest.raw(libc::SYS_stat, &[path, BUFFER]));
+        seen.push(Ok(Answer::Return(
+            guest.memory.read_u64(BUFFER + 48).unwrap() as i64,
+        )));
+    }
+    seen
+}
+
+/// A world that only watches another one ends where that one does.
+#[test]
+fn a_world_that_observes_keeps_step_with_one_that_acts() {
+    let decoy = Decoy::new("step");
+    let (mut effective, mut total) = (0, 0);
+    for seed in 0..80 {
+        let random = &mut SplitMix::new(seed);
+        let mut acts = Guest::new(Input::EndOfFile);
+        let mut watches = Guest::new(Input::EndOfFile);
+        for _ in 0..120 {
+            let call = random_call(random, &decoy.0, &mut acts);
+            total += 1;
+            if let Ok(Answer::Return(result)) = acts.reply(&call) {
+                effective += 1;
+                watches.memory = acts.memory.clone();
+                watches.observe(call.number as i64, &call.args, result);
+            }
+        }
+        let seen = look_around(&mut acts, &decoy.0);
+        assert_eq!(look_around(&mut watches, &decoy.0), seen, "seed {seed}");
+    }
+    assert!(
+        effective * 3 > total,
+        "{effective} of {total} calls did something"
+    );
+    decoy.expect_untouched();
+}
+
 /// Answers come from a recording made when the file said something else and a terminal was there; then the execution
 /// goes on by itself.
 #[test]
