@@ -177,11 +177,8 @@ fn limit(options: &Options, baseline: &Baseline) -> u64 {
 
 fn baseline(explorer: &mut Explorer, options: &Options) -> Result<Baseline, ConfirmError> {
     let request = Request {
-        schedule: RunSchedule::Same,
-        watched: Vec::new(),
-        recording: None,
         instructions_max: Some(options.instructions_max.unwrap_or(100 * EXTRA_INSTRUCTIONS)),
-        stop_after: None,
+        ..Request::new(RunSchedule::Same)
     };
     let mut found = None;
     explorer.run_all(
@@ -220,18 +217,18 @@ impl Steered<'_> {
     fn request(&self, seed: u64, recording: Option<PathBuf>) -> Request {
         let mut watched = self.candidate.watched();
         watched.extend(&self.options.switch_points);
+        let directed = RunSchedule::Directed(Directed {
+            seed,
+            first: self.candidate.first.clone(),
+            second: self.candidate.second.clone(),
+            quantum: self.options.quantum,
+            patience: self.options.patience,
+        });
         Request {
-            schedule: RunSchedule::Directed(Directed {
-                seed,
-                first: self.candidate.first.clone(),
-                second: self.candidate.second.clone(),
-                quantum: self.options.quantum,
-                patience: self.options.patience,
-            }),
             watched,
             recording,
             instructions_max: Some(self.limit),
-            stop_after: None,
+            ..Request::new(directed)
         }
     }
 

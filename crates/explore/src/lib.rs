@@ -6,6 +6,8 @@
 
 mod alternate;
 mod directed;
+mod segments;
 
 pub use alternate::{Access as RacingAccess, Alternate, AlternateState};
 pub use directed::{Directed, Facing, RaceDirected};
+pub use segments::{Segments, SegmentsState};

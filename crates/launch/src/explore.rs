@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use verdict_protocol::{
-    Answer, ExecutorConfig, Exploration, Mode, Moment, Order, RunOrder, RunSchedule, StopAfter,
+    Answer, ExecutorConfig, Exploration, Mode, Moment, Order, RunOrder, RunSchedule,
 };
 
 use crate::channel::Channel;
@@ -41,8 +41,25 @@ pub struct Request {
     pub recording: Option<PathBuf>,
     /// Instructions it may have from here on.
     pub instructions_max: Option<u64>,
-    /// It is only followed so far.
-    pub stop_after: Option<StopAfter>,
+    /// Every stop at a watched instruction is noted.
+    pub log_watched: bool,
+    /// At its end it says what it has changed in memory.
+    pub compare_memory: bool,
+}
+
+impl Request {
+    /// A copy that goes on as it would have, to its end.
+    #[must_use]
+    pub fn new(schedule: RunSchedule) -> Self {
+        Request {
+            schedule,
+            watched: Vec::new(),
+            recording: None,
+            instructions_max: None,
+            log_watched: false,
+            compare_memory: false,
+        }
+    }
 }
 
 /// What came of a copy.
@@ -206,7 +223,8 @@ impl Explorer {
             schedule: request.schedule,
             watched: request.watched,
             instructions_max: request.instructions_max,
-            stop_after: request.stop_after,
+            log_watched: request.log_watched,
+            compare_memory: request.compare_memory,
         }))?;
         Ok(Running {
             id,

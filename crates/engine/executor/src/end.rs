@@ -139,6 +139,26 @@ impl Executor {
         self.call_stack_of(self.kernel.current)
     }
 
+    /// Files that are mapped to be executed.
+    pub(crate) fn executable_modules(&self) -> Vec<MappedModule> {
+        let module = |(start, mapping): (u64, &Mapping)| {
+            let (path, file_offset) = mapping.file.as_ref()?;
+            Some(MappedModule {
+                start,
+                end: mapping.end,
+                file_offset: *file_offset,
+                path: path.as_os_str().as_bytes().to_vec(),
+            })
+        };
+        let executable = |(_, mapping): &(u64, &Mapping)| mapping.prot & libc::PROT_EXEC != 0;
+        self.kernel
+            .memory
+            .mappings()
+            .filter(executable)
+            .filter_map(module)
+            .collect()
+    }
+
     /// Where a thread is that does not run.
     pub(crate) fn call_stack_of(&mut self, index: usize) -> CallStack {
         const STACK_MAX: u64 = 64 << 10;
@@ -155,24 +175,10 @@ impl Executor {
         if memory.read(sp, &mut stack).is_err() {
             stack.clear();
         }
-        let module = |(start, mapping): (u64, &Mapping)| {
-            let (path, file_offset) = mapping.file.as_ref()?;
-            Some(MappedModule {
-                start,
-                end: mapping.end,
-                file_offset: *file_offset,
-                path: path.as_os_str().as_bytes().to_vec(),
-            })
-        };
-        let executable = |(_, mapping): &(u64, &Mapping)| mapping.prot & libc::PROT_EXEC != 0;
         CallStack {
             registers,
             stack,
-            modules: memory
-                .mappings()
-                .filter(executable)
-                .filter_map(module)
-                .collect(),
+            modules: self.executable_modules(),
         }
     }
 

@@ -9,11 +9,11 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use verdict_explore::AlternateState;
+use verdict_explore::{AlternateState, SegmentsState};
 use verdict_kernel::Stream;
 use verdict_protocol::{
     Answer, CallStack, Exploration, Moment, Order, Outcome, OutputPiece, Report, RunOrder,
-    StopAfter, WaitingThread,
+    WaitingThread, WatchedStop,
 };
 
 /// Longest order.
@@ -34,9 +34,15 @@ pub(crate) struct Copy {
     report: File,
     /// Instructions of all threads at which it must end.
     limit: Option<u64>,
-    stop_after: Option<StopAfter>,
+    compare_memory: bool,
+    /// Watched instructions, where they are to be noted.
+    stops: Option<Vec<WatchedStop>>,
+    stops_cut: bool,
     faced: Option<Box<[CallStack; 2]>>,
 }
+
+/// Watched instructions that are noted.
+const STOPS_MAX: usize = 200_000;
 
 impl Executor {
     /// True if the moment that the controller waits for is here.
@@ -78,15 +84,8 @@ impl Executor {
             } if current.id.0 == *thread => Some(until(*instructions)),
             Role::Server { .. } => None,
             Role::Copy(copy) => {
-                let limit = copy
-                    .limit
-                    .map(|limit| limit.saturating_sub(self.kernel.retired));
-                let own = copy.stop_after.iter().flat_map(|stop| &stop.threads);
-                let stop = own
-                    .filter(|(thread, _)| *thread == current.id.0)
-                    .map(|(_, count)| until(*count))
-                    .min();
-                limit.into_iter().chain(stop).min()
+                let limit = copy.limit?;
+                Some(limit.saturating_sub(self.kernel.retired))
             }
         }
     }
@@ -100,17 +99,6 @@ impl Executor {
             let threads = self.standing_threads();
             self.finish(Outcome::LimitReached { threads });
         }
-        let reached = |(thread, count): &(u32, u64)| {
-            let thread = &self.kernel.threads[*thread as usize];
-            thread.retired >= *count || thread.is_exited()
-        };
-        let stopped = copy
-            .stop_after
-            .as_ref()
-            .is_some_and(|stop| stop.threads.iter().all(reached));
-        if stopped {
-            self.finish(Outcome::Stopped);
-        }
     }
 
     /// Takes orders until one lets the execution go on.
@@ -118,6 +106,9 @@ impl Executor {
         let instructions = self.kernel.retired;
         self.answer(&Answer::Reached { instructions });
         self.heartbeat.set_blocked(true);
+        // Copies compare their memory with this one's.
+        // SAFETY: lets processes of the same user look; changes nothing else.
+        unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
         let mut copies: Vec<(i32, u64)> = Vec::new();
         loop {
             self.collect(&mut copies);
@@ -244,7 +235,9 @@ impl Executor {
             limit: order
                 .instructions_max
                 .map(|count| self.kernel.retired.saturating_add(count)),
-            stop_after: order.stop_after.clone(),
+            compare_memory: order.compare_memory,
+            stops: order.log_watched.then(Vec::new),
+            stops_cut: false,
             faced: None,
         }));
         self.heartbeat.set_blocked(false);
@@ -257,8 +250,8 @@ impl Executor {
         if let Some(policy) = Policy::of_run(&order.schedule) {
             self.scheduler = policy;
             self.turn = 0;
+            self.decide_anew();
         }
-        self.decide_anew();
     }
 
     /// What the current thread is about to do at a watched instruction.
@@ -268,7 +261,36 @@ impl Executor {
             Some(instruction) => self.next_accesses(&instruction),
             None => Vec::new(),
         };
+        self.note_stop(pc, &accesses);
         (pc, accesses)
+    }
+
+    fn note_stop(&mut self, pc: u64, accesses: &[verdict_schedule::NextAccess]) {
+        let retired = self.kernel.retired;
+        let thread = self.kernel.thread();
+        let (number, instructions) = (thread.id.0, thread.retired);
+        let Some(Role::Copy(Copy {
+            stops: Some(stops),
+            stops_cut,
+            ..
+        })) = &mut self.explore
+        else {
+            return;
+        };
+        if stops.len() == STOPS_MAX {
+            *stops_cut = true;
+            return;
+        }
+        stops.push(WatchedStop {
+            pc,
+            thread: number,
+            instructions,
+            retired,
+            accesses: accesses
+                .iter()
+                .map(|access| (access.address, access.len, access.write))
+                .collect(),
+        });
     }
 
     /// After each decision of a scheduler that looks for something.
@@ -277,7 +299,12 @@ impl Executor {
             return;
         }
         self.keep_faced();
-        if self.scheduler.alternate() == Some(AlternateState::Blocked) {
+        if self.scheduler.segments() == Some(SegmentsState::Done) {
+            self.finish(Outcome::Stopped);
+        }
+        if self.scheduler.segments() == Some(SegmentsState::Blocked)
+            || self.scheduler.alternate() == Some(AlternateState::Blocked)
+        {
             let threads = self.standing_threads();
             self.finish(Outcome::NotEnforced { threads });
         }
@@ -316,6 +343,10 @@ impl Executor {
     pub(crate) fn report_copy(&mut self, report: &Report) -> bool {
         let facings = self.scheduler.facings().to_vec();
         let alternate = self.scheduler.alternate();
+        let segments = self.scheduler.segments();
+        let modules = self.executable_modules();
+        let wanted = matches!(&self.explore, Some(Role::Copy(copy)) if copy.compare_memory);
+        let memory = wanted.then(|| Box::new(self.memory_changes()));
         let (output, output_hash, output_bytes) = self.captured_output();
         let Some(Role::Copy(copy)) = &mut self.explore else {
             return false;
@@ -325,6 +356,11 @@ impl Executor {
             facings,
             faced: copy.faced.take(),
             alternate,
+            segments,
+            stops: copy.stops.take().unwrap_or_default(),
+            stops_cut: copy.stops_cut,
+            memory,
+            modules,
             output,
             output_hash,
             output_bytes,

@@ -5,6 +5,7 @@
 //! performs what must not run as it is, [`end`] tells the controller.
 
 mod access_log;
+mod compare;
 mod cpuid;
 mod emulate;
 mod end;

@@ -1,6 +1,6 @@
 //! Who decides who runs.
 
-use verdict_explore::{Alternate, AlternateState, Facing, RaceDirected};
+use verdict_explore::{Alternate, AlternateState, Facing, RaceDirected, Segments, SegmentsState};
 use verdict_protocol::{ExecutorConfig, RunSchedule, SchedulePolicy};
 use verdict_schedule::{Decision, DecisionPoint, RandomScheduler, RoundRobin, Scheduler};
 
@@ -11,6 +11,7 @@ pub(crate) enum Policy {
     Random(RandomScheduler),
     Directed(Box<RaceDirected>),
     Alternate(Box<Alternate>),
+    Segments(Box<Segments>),
 }
 
 impl Policy {
@@ -45,6 +46,15 @@ impl Policy {
                 *quantum,
                 *seed,
             ))),
+            RunSchedule::Segments {
+                first,
+                second,
+                length_max,
+            } => Policy::Segments(Box::new(Segments::new(
+                first.clone(),
+                second.clone(),
+                *length_max,
+            ))),
         })
     }
 
@@ -54,6 +64,7 @@ impl Policy {
             Policy::Random(scheduler) => scheduler.decide(point),
             Policy::Directed(scheduler) => scheduler.decide(point),
             Policy::Alternate(scheduler) => scheduler.decide(point),
+            Policy::Segments(scheduler) => scheduler.decide(point),
         }
     }
 
@@ -62,6 +73,14 @@ impl Policy {
         match self {
             Policy::Directed(scheduler) => scheduler.facings(),
             _ => &[],
+        }
+    }
+
+    /// How far two segments have come.
+    pub(crate) fn segments(&self) -> Option<SegmentsState> {
+        match self {
+            Policy::Segments(scheduler) => Some(scheduler.state()),
+            _ => None,
         }
     }
 

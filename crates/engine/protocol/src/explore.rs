@@ -1,9 +1,9 @@
 //! Exploring: one executor runs the guest to a moment and stays there; every order makes a copy of it that goes on in its
 //! own way. Orders and answers are datagrams, one JSON document each; what a copy has to report goes into a file.
 
-use crate::{CallStack, Report};
+use crate::{CallStack, MappedModule, Report};
 use serde::{Deserialize, Serialize};
-use verdict_explore::{AlternateState, Directed, Facing, RacingAccess};
+use verdict_explore::{AlternateState, Directed, Facing, RacingAccess, SegmentsState};
 
 /// What an executor is told.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -50,8 +50,10 @@ pub struct RunOrder {
     pub watched: Vec<u64>,
     /// The run ends after so many instructions from here, and says where it was.
     pub instructions_max: Option<u64>,
-    /// The run ends when the two accesses have been made, for their effect on memory to be compared.
-    pub stop_after: Option<StopAfter>,
+    /// Every time a watched instruction is about to run is noted.
+    pub log_watched: bool,
+    /// At its end the run says what it has changed in memory.
+    pub compare_memory: bool,
 }
 
 /// Who runs in a copy.
@@ -84,13 +86,54 @@ pub enum RunSchedule {
         /// Randomises everything but the two.
         seed: Option<u64>,
     },
+    /// The segments of two accesses, one after the other, and no more.
+    Segments {
+        /// The access whose segment comes first.
+        first: RacingAccess,
+        /// The other one.
+        second: RacingAccess,
+        /// Instructions of a segment after its access.
+        length_max: u64,
+    },
 }
 
-/// A run that is only followed until both threads have ended the segment of their access.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct StopAfter {
-    /// Each thread and the number of its own instructions at which it is stopped.
-    pub threads: Vec<(u32, u64)>,
+/// A watched instruction that was about to run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WatchedStop {
+    /// Which one.
+    pub pc: u64,
+    /// In which thread.
+    pub thread: u32,
+    /// Instructions that the thread had retired.
+    pub instructions: u64,
+    /// Instructions that all threads had retired.
+    pub retired: u64,
+    /// What it was about to access: address, length, whether it writes.
+    pub accesses: Vec<(u64, u64, bool)>,
+}
+
+/// What a copy has changed.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct MemoryChanges {
+    /// Words of writable memory that differ from the original's, and what they are now.
+    pub words: Vec<(u64, u64)>,
+    /// There are more.
+    pub cut: bool,
+    /// Everybody's registers.
+    pub threads: Vec<ThreadState>,
+}
+
+/// Where a thread is, and what it keeps across calls.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ThreadState {
+    /// Numbered from 0 in the order of creation.
+    pub thread: u32,
+    /// Its next instruction.
+    pub rip: u64,
+    /// Instructions it has retired.
+    pub instructions: u64,
+    /// rbx, rbp, r12 to r15.
+    pub kept: [u64; 6],
 }
 
 /// What an executor answers.
@@ -128,6 +171,16 @@ pub struct Exploration {
     pub faced: Option<Box<[CallStack; 2]>>,
     /// How far an alternate came.
     pub alternate: Option<AlternateState>,
+    /// How far two segments came.
+    pub segments: Option<SegmentsState>,
+    /// Watched instructions, in order, where they were to be noted.
+    pub stops: Vec<WatchedStop>,
+    /// There were more.
+    pub stops_cut: bool,
+    /// What was changed, where that was asked for.
+    pub memory: Option<Box<MemoryChanges>>,
+    /// Files that were mapped to be executed.
+    pub modules: Vec<MappedModule>,
     /// All output, cut where it is too long to be kept.
     pub output: Vec<OutputPiece>,
     /// Hash of all output.

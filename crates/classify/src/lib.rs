@@ -1,0 +1,89 @@
+//! From races to verdicts: what a race can do to the program.
+//!
+//! One execution of the program, the *primary*, serves all races. It is stopped before the first access of an instance;
+//! copies of it try the other order from there. Two classifiers look at them:
+//!
+//! - replay analysis (Narayanasamy et al. 2007, section 4): both segments in both orders, and whether memory is the same
+//!   afterwards ([`ReplayOutcome`]);
+//! - consequence analysis (Kasikci et al. 2015, sections 3.3 and 4): the other order to the program's end, under several
+//!   schedules, and what becomes of the program ([`Class`]).
+//!
+//! Time-outs count instructions. Everything is determined by the seed, whatever the number of jobs.
+#![forbid(unsafe_code)]
+
+mod alternates;
+mod instances;
+mod output;
+mod primary;
+mod state;
+mod verdict;
+
+pub use instances::Instance;
+pub use output::OutputDifference;
+pub use primary::{Primary, classify};
+pub use state::{ReplayOutcome, WordDifference};
+pub use verdict::{Class, Evidence, InstanceCounts, Verdict};
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A race to be classified: two sites.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Race {
+    /// For files and messages.
+    pub id: String,
+    /// Instructions of one site.
+    pub first: BTreeSet<u64>,
+    /// Instructions of the other.
+    pub second: BTreeSet<u64>,
+}
+
+/// How to classify.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Alternates with other schedules after the race, for each instance (M_a).
+    pub schedules: u32,
+    /// Instances of a race that are tried; the others are counted.
+    pub instances_max: usize,
+    /// Of every random choice.
+    pub seed: u64,
+    /// Copies at a time.
+    pub jobs: usize,
+    /// Longest time of one copy: a safety net.
+    pub time_limit: Option<Duration>,
+    /// Instructions of a turn in alternates.
+    pub quantum: u64,
+    /// Instructions of a segment after its access.
+    pub segment_max: u64,
+    /// Functions that end a segment: where threads synchronise.
+    pub switch_points: Vec<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            schedules: 2,
+            instances_max: 4,
+            seed: 0,
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            time_limit: None,
+            quantum: 100_000,
+            segment_max: 20_000,
+            switch_points: Vec::new(),
+        }
+    }
+}
+
+/// Why nothing can be said.
+#[derive(thiserror::Error, Debug)]
+pub enum ClassifyError {
+    /// The program could not be run.
+    #[error(transparent)]
+    Launch(#[from] verdict_launch::LaunchError),
+    /// The program could not be run to its end in a private world.
+    #[error("the program cannot be run in a private world: {why}")]
+    Refused {
+        /// One sentence.
+        why: String,
+    },
+}

@@ -1,0 +1,201 @@
+//! One execution serves all races: it is stopped before each instance that is tried.
+
+use crate::alternates::{Try, evidence, judge, merge, tries};
+use crate::instances::{chosen, instances};
+use crate::{ClassifyError, Evidence, Instance, Options, Race, Verdict};
+use std::path::{Path, PathBuf};
+use verdict_confirm::Ended;
+use verdict_launch::{Advanced, Copied, Ending, Explorer, LaunchOptions, Request};
+use verdict_protocol::{ExecutorConfig, Exploration, Moment, Outcome, RunSchedule};
+
+/// The primary takes at most so many instructions.
+const PRIMARY_MAX: u64 = 100_000_000_000;
+
+/// The execution that all alternates are compared with.
+#[derive(Clone, Debug)]
+pub struct Primary {
+    /// How it ends.
+    pub ended: Ended,
+    /// Instructions it takes.
+    pub instructions: u64,
+    /// Everything it had to say.
+    pub exploration: Box<Exploration>,
+    /// A recording of it.
+    pub recording: PathBuf,
+}
+
+/// Classifies races of a program. `folder` takes recordings; `progress` hears of every instance: how many are done, and
+/// how many there are.
+pub fn classify(
+    config: &ExecutorConfig,
+    launch: &LaunchOptions,
+    races: &[Race],
+    options: &Options,
+    folder: &Path,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<(Primary, Vec<Verdict>), ClassifyError> {
+    let mut explorer = Explorer::start(config, launch, folder, true)?;
+    match explorer.advance(Moment::SecondThread)? {
+        Advanced::Reached { .. } => {}
+        Advanced::Ended(ending) => return Err(refused(&ending)),
+    }
+    let primary = run_primary(&mut explorer, races, options, folder)?;
+    let mut verdicts: Vec<Verdict> = races.iter().map(|_| Verdict::unknown()).collect();
+    let plan = plan(races, &primary, options, &mut verdicts);
+    for (done, (race, instance)) in plan.iter().enumerate() {
+        progress(done, plan.len());
+        let moment = Moment::At {
+            thread: instance.first.thread,
+            instructions: instance.instructions,
+        };
+        if let Advanced::Ended(_) = explorer.advance(moment)? {
+            verdicts[*race]
+                .not_covered
+                .push("the primary could not be brought back to an instance".into());
+            break;
+        }
+        let mut at = At {
+            explorer: &mut explorer,
+            primary: &primary,
+            options,
+            instance,
+        };
+        let file = folder.join(format!("{}-{}.vrec", races[*race].id, done + 1));
+        at.try_all(&mut verdicts[*race], file)?;
+    }
+    progress(plan.len(), plan.len());
+    Ok((primary, verdicts))
+}
+
+fn refused(ending: &Ending) -> ClassifyError {
+    let why = match ending {
+        Ending::Reported(report) => match &report.outcome {
+            Outcome::Refused(refusal) => refusal.message.clone(),
+            Outcome::EngineFault(fault) => fault.message.clone(),
+            _ => "it ended before it had a second thread".into(),
+        },
+        Ending::Crashed { how } => format!("its executor {how}"),
+        Ending::Killed => "its executor was killed".into(),
+        Ending::Hung => "its executor showed no sign of life".into(),
+    };
+    ClassifyError::Refused { why }
+}
+
+fn run_primary(
+    explorer: &mut Explorer,
+    races: &[Race],
+    options: &Options,
+    folder: &Path,
+) -> Result<Primary, ClassifyError> {
+    let recording = folder.join("primary.vrec");
+    let request = Request {
+        watched: races
+            .iter()
+            .flat_map(|race| race.first.union(&race.second).copied())
+            .collect(),
+        recording: Some(recording.clone()),
+        instructions_max: Some(PRIMARY_MAX),
+        log_watched: true,
+        ..Request::new(RunSchedule::Same)
+    };
+    let mut found = None;
+    explorer.run_all(
+        &mut std::iter::once(request),
+        1,
+        options.time_limit,
+        &mut |_, copied| found = Some(copied),
+    )?;
+    match found {
+        Some(Copied::Explored(exploration)) => Ok(Primary {
+            ended: Ended::of_exploration(&exploration),
+            instructions: exploration.report.stats.instructions,
+            exploration,
+            recording,
+        }),
+        Some(Copied::Lost { how }) => Err(ClassifyError::Refused { why: how }),
+        _ => Err(ClassifyError::Refused {
+            why: "it ran for too long".into(),
+        }),
+    }
+}
+
+/// Instances to be tried, in the order in which the primary comes to them, each with its race's index.
+fn plan(
+    races: &[Race],
+    primary: &Primary,
+    options: &Options,
+    verdicts: &mut [Verdict],
+) -> Vec<(usize, Instance)> {
+    let mut plan = Vec::new();
+    for (index, race) in races.iter().enumerate() {
+        let all = instances(race, &primary.exploration.stops);
+        let tried = chosen(&all, options.instances_max);
+        let verdict = &mut verdicts[index];
+        verdict.instances.not_tried = (all.len() - tried.len()) as u64;
+        if all.is_empty() {
+            verdict
+                .not_covered
+                .push("the two accesses did not meet in this execution".into());
+        }
+        if primary.exploration.stops_cut {
+            verdict
+                .not_covered
+                .push("the execution has more instances than were looked at".into());
+        }
+        plan.extend(tried.into_iter().map(|instance| (index, instance)));
+    }
+    plan.sort_by_key(|(index, instance)| (instance.retired, *index));
+    plan
+}
+
+/// The primary, standing before an instance.
+struct At<'a> {
+    explorer: &'a mut Explorer,
+    primary: &'a Primary,
+    options: &'a Options,
+    instance: &'a Instance,
+}
+
+impl At<'_> {
+    fn request(&self, tried: Try, recording: Option<PathBuf>) -> Request {
+        tried.request(self.options, self.primary, self.instance, recording)
+    }
+
+    fn run(&mut self, requests: Vec<Request>) -> Result<Vec<Copied>, ClassifyError> {
+        let mut results: Vec<Option<Copied>> = requests.iter().map(|_| None).collect();
+        self.explorer.run_all(
+            &mut requests.into_iter(),
+            self.options.jobs,
+            self.options.time_limit,
+            &mut |index, copied| results[index] = Some(copied),
+        )?;
+        Ok(results.into_iter().flatten().collect())
+    }
+
+    fn try_all(&mut self, verdict: &mut Verdict, file: PathBuf) -> Result<(), ClassifyError> {
+        let tries = tries(self.options, self.instance);
+        let requests = tries
+            .iter()
+            .map(|tried| self.request(*tried, None))
+            .collect();
+        let results = self.run(requests)?;
+        let results: Vec<(Try, Copied)> = tries.into_iter().zip(results).collect();
+        let mut judged = judge(self.primary, self.instance, &results);
+        let is_news = verdict
+            .class
+            .is_none_or(|class| judged.verdict.class < Some(class));
+        if let (Some(tried), true) = (judged.shown_by, is_news) {
+            let request = self.request(tried, Some(file.clone()));
+            self.run(vec![request])?;
+            judged.verdict.evidence = vec![
+                evidence(file, &judged.verdict),
+                Evidence {
+                    path: self.primary.recording.clone(),
+                    shows: "the recorded order".into(),
+                },
+            ];
+        }
+        merge(verdict, judged);
+        Ok(())
+    }
+}

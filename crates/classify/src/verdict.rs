@@ -1,0 +1,90 @@
+//! What a race can do.
+
+use crate::{OutputDifference, ReplayOutcome, WordDifference};
+use std::path::PathBuf;
+use verdict_confirm::Ended;
+use verdict_protocol::{CallStack, WaitingThread};
+
+/// The four classes (Kasikci et al. 2015, section 3.3), worst first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Class {
+    /// Some order makes the program crash, hang or violate what it asserts.
+    SpecViolated,
+    /// Some order makes it say something else.
+    OutputDiffers,
+    /// All orders that were tried come to the same.
+    KWitnessHarmless,
+    /// Only one order is possible.
+    SingleOrdering,
+}
+
+/// The verdict on one race.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Verdict {
+    /// `None` if the two accesses never met in the primary, so that there was nothing to try.
+    pub class: Option<Class>,
+    /// For a violation: how the program ended.
+    pub consequence: Option<Ended>,
+    /// Where the thread to blame was then.
+    pub place: Option<Box<CallStack>>,
+    /// Everybody, where threads wait or do not come to an end, or where an order is impossible.
+    pub threads: Vec<WaitingThread>,
+    /// For differing output: where.
+    pub output: Option<OutputDifference>,
+    /// Alternates that came to the same.
+    pub k: u32,
+    /// Some instance leaves another state behind in the other order.
+    pub states_differ: Option<bool>,
+    /// Replay analysis over all instances tried.
+    pub replay: Option<ReplayOutcome>,
+    /// Instances by outcome.
+    pub instances: InstanceCounts,
+    /// Words that differ after the first instance that leaves another state.
+    pub words: Vec<WordDifference>,
+    /// Recordings that show it.
+    pub evidence: Vec<Evidence>,
+    /// What was not tried, in sentences.
+    pub not_covered: Vec<String>,
+}
+
+/// Instances of a race, by what replay analysis says of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct InstanceCounts {
+    /// Both orders leave the same state.
+    pub no_state_change: u64,
+    /// They do not.
+    pub state_change: u64,
+    /// The other order cannot be replayed.
+    pub replay_failure: u64,
+    /// Not tried.
+    pub not_tried: u64,
+}
+
+/// A recording and what it shows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Evidence {
+    /// The file.
+    pub path: PathBuf,
+    /// In a few words.
+    pub shows: String,
+}
+
+impl Verdict {
+    /// Nothing is known yet.
+    pub(crate) fn unknown() -> Self {
+        Verdict {
+            class: None,
+            consequence: None,
+            place: None,
+            threads: Vec::new(),
+            output: None,
+            k: 0,
+            states_differ: None,
+            replay: None,
+            instances: InstanceCounts::default(),
+            words: Vec::new(),
+            evidence: Vec::new(),
+            not_covered: Vec::new(),
+        }
+    }
+}

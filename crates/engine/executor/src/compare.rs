@@ -1,0 +1,137 @@
+//! What a copy has changed in the guest's memory, compared with the executor it was copied from, which stands still.
+
+use crate::Executor;
+use verdict_cpu::{Gpr, layout::PAGE};
+use verdict_protocol::{MemoryChanges, ThreadState};
+
+/// Changed words kept.
+const WORDS_MAX: usize = 1 << 16;
+/// Pages compared at a time.
+const CHUNK_PAGES: u64 = 256;
+/// The part of a stack below its pointer that belongs to the running function all the same.
+const RED_ZONE: u64 = 128;
+
+impl Executor {
+    /// Every word of writable memory that differs from the original's, dead parts of stacks left out.
+    pub(crate) fn memory_changes(&self) -> MemoryChanges {
+        // SAFETY: cannot fail. A copy's parent is the executor it was copied from.
+        let original = unsafe { libc::getppid() };
+        let mut changes = MemoryChanges::default();
+        let dead = self.dead_ranges();
+        let ranges: Vec<(u64, u64)> = self
+            .kernel
+            .memory
+            .mappings()
+            .filter(|(_, mapping)| mapping.prot & libc::PROT_WRITE != 0)
+            .map(|(start, mapping)| (start, mapping.end))
+            .collect();
+        for (start, end) in ranges {
+            let mut at = start;
+            while at < end && !changes.cut {
+                let len = (end - at).min(CHUNK_PAGES * PAGE);
+                self.compare_chunk(original, at, len, &dead, &mut changes);
+                at += len;
+            }
+        }
+        changes.threads = self.thread_states();
+        changes
+    }
+
+    fn compare_chunk(
+        &self,
+        original: i32,
+        start: u64,
+        len: u64,
+        dead: &[(u64, u64)],
+        changes: &mut MemoryChanges,
+    ) {
+        if !any_present(start, len) {
+            return;
+        }
+        let mut then = vec![0u8; len as usize];
+        let mut now = vec![0u8; len as usize];
+        let known = read_other(original, start, &mut then);
+        if self.kernel.memory.read(start, &mut now).is_err() {
+            return;
+        }
+        // What the original does not have is all new.
+        then[known..].fill(0);
+        if then == now {
+            return;
+        }
+        for (index, (old, new)) in then.chunks(8).zip(now.chunks(8)).enumerate() {
+            let address = start + 8 * index as u64;
+            let is_dead = |(from, to): &(u64, u64)| (*from..*to).contains(&address);
+            if old == new || dead.iter().any(is_dead) {
+                continue;
+            }
+            if changes.words.len() == WORDS_MAX {
+                changes.cut = true;
+                return;
+            }
+            let word = |bytes: &[u8]| {
+                let mut whole = [0; 8];
+                whole[..bytes.len()].copy_from_slice(bytes);
+                u64::from_le_bytes(whole)
+            };
+            changes.words.push((address, word(new)));
+        }
+    }
+
+    /// The unused part of each thread's stack.
+    fn dead_ranges(&self) -> Vec<(u64, u64)> {
+        self.kernel
+            .threads
+            .iter()
+            .filter_map(|thread| {
+                let sp = thread.registers.get(Gpr::Rsp);
+                let (start, _) = self.kernel.memory.find(sp)?;
+                Some((start, sp.saturating_sub(RED_ZONE)))
+            })
+            .collect()
+    }
+
+    fn thread_states(&self) -> Vec<ThreadState> {
+        self.kernel
+            .threads
+            .iter()
+            .map(|thread| ThreadState {
+                thread: thread.id.0,
+                rip: thread.registers.rip,
+                instructions: thread.retired,
+                kept: [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15]
+                    .map(|register| thread.registers.get(register)),
+            })
+            .collect()
+    }
+}
+
+/// True if any page of the range was ever touched.
+fn any_present(start: u64, len: u64) -> bool {
+    use std::os::unix::fs::FileExt;
+    let Ok(map) = std::fs::File::open("/proc/self/pagemap") else {
+        return true;
+    };
+    let pages = len.div_ceil(PAGE) as usize;
+    let mut entries = vec![0u8; pages * 8];
+    if map.read_exact_at(&mut entries, start / PAGE * 8).is_err() {
+        return true;
+    }
+    // Bit 63: present; bit 62: swapped.
+    entries.chunks(8).any(|entry| entry[7] & 0xc0 != 0)
+}
+
+/// Reads another process's memory; how many bytes there were.
+fn read_other(pid: i32, start: u64, buffer: &mut [u8]) -> usize {
+    let local = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    let remote = libc::iovec {
+        iov_base: start as *mut libc::c_void,
+        iov_len: buffer.len(),
+    };
+    // SAFETY: one valid local buffer; the remote range may be anything.
+    let count = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
+    usize::try_from(count).unwrap_or(0)
+}
