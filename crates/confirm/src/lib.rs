@@ -11,7 +11,7 @@ mod runs;
 
 pub use candidate::Candidate;
 pub use ending::{Ended, EndedKind};
-pub use runs::{Baseline, Confirmation, Options, Progress, SeenError, confirm};
+pub use runs::{Baseline, Confirmation, Options, Progress, SeenError, confirm, modules};
 
 /// Why nothing can be said.
 #[derive(thiserror::Error, Debug)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use verdict_explore::{Directed, Facing};
 use verdict_launch::{Advanced, Copied, Ending, Explorer, LaunchOptions, Request};
-use verdict_protocol::{CallStack, ExecutorConfig, Moment, Outcome, RunSchedule};
+use verdict_protocol::{CallStack, ExecutorConfig, MappedModule, Moment, Outcome, RunSchedule};
 use verdict_schedule::SplitMix;
 
 /// How to confirm.
@@ -361,4 +361,27 @@ fn place(outcome: Outcome) -> Option<Box<CallStack>> {
         }
         _ => None,
     }
+}
+
+/// The files that the program has mapped when it has its second thread.
+pub fn modules(
+    config: &ExecutorConfig,
+    launch: &LaunchOptions,
+    folder: &Path,
+) -> Result<Vec<MappedModule>, ConfirmError> {
+    let mut explorer = Explorer::start(config, launch, folder, false)?;
+    if let Advanced::Ended(ending) = explorer.advance(Moment::SecondThread)? {
+        return Err(ended_early(&ending));
+    }
+    let request = Request {
+        instructions_max: Some(0),
+        ..Request::new(RunSchedule::Same)
+    };
+    let mut modules = Vec::new();
+    explorer.run_all(&mut std::iter::once(request), 1, None, &mut |_, copied| {
+        if let Copied::Explored(exploration) = copied {
+            modules = exploration.modules;
+        }
+    })?;
+    Ok(modules)
 }

@@ -218,7 +218,7 @@ fn exit(all: &[Findings], fail_on: FailOn) -> Exit {
     }
 }
 
-fn colours(paint: Paint) -> impl Fn(Tone, &str) -> String {
+pub(super) fn colours(paint: Paint) -> impl Fn(Tone, &str) -> String {
     move |tone, text| match tone {
         Tone::Heading => paint.bold(text).to_string(),
         Tone::Bad => paint.red(text).to_string(),

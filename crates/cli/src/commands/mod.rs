@@ -10,6 +10,7 @@ mod database;
 mod detect;
 mod exec;
 mod fail_on;
+mod judge;
 mod list;
 mod man;
 mod mark;
@@ -44,6 +45,10 @@ pub enum Command {
     List(list::Args),
     /// Say what to think of a race, with a reason
     Mark(mark::Args),
+    /// Steer a program until its predicted races really happen
+    Confirm(judge::ConfirmArgs),
+    /// Say what each race of a program can do: crash, hang, change the output, nothing
+    Classify(judge::ClassifyArgs),
     /// Print a completion script for a shell
     Completions(completions::Args),
     /// Print the manual page, or write all of them into a folder
@@ -61,6 +66,8 @@ pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError
         Command::Report(args) => report::run(args, context),
         Command::List(args) => list::run(args, context),
         Command::Mark(args) => mark::run(args, context),
+        Command::Confirm(args) => judge::confirm(args, context),
+        Command::Classify(args) => judge::classify(args, context),
         Command::Completions(args) => completions::run(args, context),
         Command::Man(args) => man::run(args, context),
     }

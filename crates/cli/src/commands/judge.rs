@@ -1,0 +1,284 @@
+//! `verdict confirm` and `verdict classify`: what the races of a program can do.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use verdict_detect::{Algorithm, PairBy};
+use verdict_findings::{ProgramFindings, Race};
+use verdict_launch::LaunchOptions;
+use verdict_protocol::{ExecutorConfig, World};
+use verdict_races::{DetectRequest, ProgramError, detect_program, to_findings};
+use verdict_report::{ReportOptions, findings_text};
+
+use super::detect::colours;
+use super::exec::stats;
+use super::run_options::ScheduleArgs;
+use crate::progress::Progress;
+use crate::{CliError, Context, Exit, Format, FormatArgs};
+
+const CONFIRM_EXAMPLES: &str = "\
+Examples:
+  verdict confirm -- ./queue
+  verdict confirm --runs 1000 --race 'push:31|pop:44' -- ./queue
+  verdict confirm --format json -o confirmed.json -- ./queue --items 10
+
+Runs the program in a world of its own: what it writes, deletes or sends is only so inside.
+Ends with 1 when a race was confirmed, and with 0 when none was.";
+
+const CLASSIFY_EXAMPLES: &str = "\
+Examples:
+  verdict classify -- ./queue
+  verdict classify --schedules 5 -- ./queue
+  verdict classify --format json -o verdicts.json -- ./queue
+
+Runs the program in a world of its own: what it writes, deletes or sends is only so inside.
+Ends with 1 when a race can crash or hang the program or change its output, and with 0 when none can.";
+
+/// What to run, and which races to look at.
+#[derive(clap::Args, Debug)]
+pub struct Common {
+    #[command(flatten)]
+    schedule: ScheduleArgs,
+
+    /// Only the race with this id; may be given more than once
+    #[arg(long, value_name = "ID")]
+    race: Vec<String>,
+
+    /// Copies of the program that run at a time; the results are the same for any number
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+
+    /// Seconds that one run may take, as a safety net: runs are limited by their instructions
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    time_limit: u64,
+
+    /// What the program reads from standard input
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+
+    /// Keep recordings of what was found in this folder
+    #[arg(long, value_name = "FOLDER")]
+    evidence: Option<PathBuf>,
+
+    /// Write the report into this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    format: FormatArgs,
+
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    program: Vec<OsString>,
+}
+
+/// How to confirm.
+#[derive(clap::Args, Debug)]
+#[command(after_help = CONFIRM_EXAMPLES)]
+pub struct ConfirmArgs {
+    /// Runs for each race
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    runs: u32,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// How to classify.
+#[derive(clap::Args, Debug)]
+#[command(after_help = CLASSIFY_EXAMPLES)]
+pub struct ClassifyArgs {
+    /// Schedules to try after the other order of each instance
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    schedules: u32,
+
+    /// Instances of each race to try
+    #[arg(long, value_name = "NUMBER", default_value_t = 4)]
+    instances: usize,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn confirm(args: &ConfirmArgs, context: &Context) -> Result<Exit, CliError> {
+    let setup = Setup::new(&args.common)?;
+    let mut findings = setup.detect(context)?;
+    let options = verdict_confirm::Options {
+        runs: args.runs,
+        seed: setup.config.seed,
+        jobs: args.common.jobs(),
+        time_limit: Some(Duration::from_secs(args.common.time_limit)),
+        ..verdict_confirm::Options::default()
+    };
+    let mut progress = Progress::new(context);
+    if !findings.races.is_empty() {
+        verdict_verdicts::confirm_findings(
+            &mut findings,
+            &setup.config,
+            &setup.launch,
+            &options,
+            &setup.folder,
+            &|race| args.common.wants(race),
+            &mut |_, made| progress.done("runs", u64::from(made.runs)),
+        )
+        .map_err(CliError::cannot_run)?;
+    }
+    drop(progress);
+    setup.tell(&args.common, &findings, context)?;
+    let confirmed = |race: &Race| {
+        race.verdict
+            .as_ref()
+            .is_some_and(|verdict| verdict.confirmed == Some(true))
+    };
+    Ok(if findings.races.iter().any(confirmed) {
+        Exit::Races
+    } else {
+        Exit::Clean
+    })
+}
+
+pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, CliError> {
+    let setup = Setup::new(&args.common)?;
+    let mut findings = setup.detect(context)?;
+    let options = verdict_classify::Options {
+        schedules: args.schedules,
+        instances_max: args.instances.max(1),
+        seed: setup.config.seed,
+        jobs: args.common.jobs(),
+        time_limit: Some(Duration::from_secs(args.common.time_limit)),
+        ..verdict_classify::Options::default()
+    };
+    let mut progress = Progress::new(context);
+    if !findings.races.is_empty() {
+        verdict_verdicts::classify_findings(
+            &mut findings,
+            &setup.config,
+            &setup.launch,
+            &options,
+            &setup.folder,
+            &|race| args.common.wants(race),
+            &mut |done, total| {
+                let fraction = done as f64 / total.max(1) as f64;
+                progress.tasks(done as u64, total as u64, fraction);
+            },
+        )
+        .map_err(CliError::cannot_run)?;
+    }
+    drop(progress);
+    setup.tell(&args.common, &findings, context)?;
+    let harmful = |race: &Race| {
+        let class = race.verdict.as_ref().and_then(|verdict| verdict.class);
+        class.is_some_and(|class| class.is_harmful())
+    };
+    Ok(if findings.races.iter().any(harmful) {
+        Exit::Races
+    } else {
+        Exit::Clean
+    })
+}
+
+impl Common {
+    fn jobs(&self) -> usize {
+        self.jobs.map_or_else(
+            || std::thread::available_parallelism().map_or(1, usize::from),
+            usize::from,
+        )
+    }
+
+    fn wants(&self, race: &Race) -> bool {
+        self.race.is_empty() || self.race.contains(&race.id)
+    }
+}
+
+/// The program in a world of its own, and a folder for what its runs leave.
+struct Setup {
+    config: ExecutorConfig,
+    launch: LaunchOptions,
+    folder: PathBuf,
+    /// Removed at the end, where the user wants no evidence.
+    _temporary: Option<tempfile::TempDir>,
+}
+
+impl Setup {
+    fn new(args: &Common) -> Result<Self, CliError> {
+        let input = match &args.input {
+            Some(path) => std::fs::read(path).map_err(|error| {
+                CliError::bad_input(format_args!("{}: cannot be read: {error}", path.display()))
+            })?,
+            None => Vec::new(),
+        };
+        let config = ExecutorConfig {
+            world: World::Private { input },
+            ..args.schedule.config(&args.program)
+        };
+        let (folder, temporary) = match &args.evidence {
+            Some(folder) => {
+                std::fs::create_dir_all(folder)
+                    .map_err(|error| CliError::writing(folder.display(), &error))?;
+                (folder.clone(), None)
+            }
+            None => {
+                let made = tempfile::tempdir().map_err(|error| {
+                    CliError::cannot_run(format_args!("no temporary folder: {error}"))
+                })?;
+                (made.path().to_path_buf(), Some(made))
+            }
+        };
+        let folder = std::fs::canonicalize(&folder).unwrap_or(folder);
+        Ok(Setup {
+            config,
+            launch: LaunchOptions::default(),
+            folder,
+            _temporary: temporary,
+        })
+    }
+
+    /// The races of the program, by happens-before and by prediction.
+    fn detect(&self, context: &Context) -> Result<ProgramFindings, CliError> {
+        let request = DetectRequest {
+            config: self.config.clone(),
+            launch: self.launch.clone(),
+            algorithms: &[Algorithm::Hb, Algorithm::Hybrid],
+            by: PairBy::default(),
+        };
+        let mut progress = Progress::new(context);
+        let detected = detect_program(&request, &mut |events| progress.done("events", events));
+        drop(progress);
+        let detected = detected.map_err(|error| match error {
+            ProgramError::Launch(error) => CliError::cannot_run(error),
+            ProgramError::Detect(error) => CliError::cannot_run(error),
+        })?;
+        Ok(to_findings(&detected, &self.config))
+    }
+
+    fn tell(
+        &self,
+        args: &Common,
+        findings: &ProgramFindings,
+        context: &Context,
+    ) -> Result<(), CliError> {
+        let shown = ReportOptions {
+            folder: "",
+            since: None,
+        };
+        match (&args.output, args.format.format) {
+            (Some(path), Format::Json) => stats::write(&findings.to_json(), path, context),
+            (Some(path), Format::Text) => {
+                let text = findings_text(findings, shown, &|_, text| text.to_owned());
+                stats::write(&text, path, context)
+            }
+            (None, format) => context.report(|out, paint| match format {
+                Format::Json => out.write_all(findings.to_json().as_bytes()),
+                Format::Text => {
+                    out.write_all(findings_text(findings, shown, &colours(paint)).as_bytes())
+                }
+            }),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Classifies the races of a document.
+
+use crate::Modules;
+use crate::confirmed::{kind, sites};
+use crate::names::Names;
+use std::path::Path;
+use verdict_classify::{Class, ClassifyError, Options, Primary, Race, ReplayOutcome, classify};
+use verdict_confirm::{ConfirmError, modules};
+use verdict_findings as told;
+use verdict_findings::{CoverageNote, ProgramFindings, Schema};
+use verdict_launch::LaunchOptions;
+use verdict_protocol::{ExecutorConfig, MappedModule, WaitingThread};
+
+/// Classifies every race of the document that `wanted` names, and writes the verdicts into it.
+pub fn classify_findings(
+    findings: &mut ProgramFindings,
+    config: &ExecutorConfig,
+    launch: &LaunchOptions,
+    options: &Options,
+    folder: &Path,
+    wanted: &dyn Fn(&told::Race) -> bool,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<(), ClassifyError> {
+    findings.schema = Schema::Verdicts1;
+    let mapped = modules(config, launch, folder).map_err(|error| match error {
+        ConfirmError::Launch(error) => ClassifyError::Launch(error),
+        other => ClassifyError::Refused {
+            why: other.to_string(),
+        },
+    })?;
+    let places = Modules::new(mapped);
+    let mut options = options.clone();
+    options.switch_points = places.synchronising();
+    let mut races = Vec::new();
+    let mut indices = Vec::new();
+    for (index, race) in findings.races.iter().enumerate() {
+        if !wanted(race) {
+            continue;
+        }
+        if let Some([first, second]) = sites(&places, race) {
+            races.push(Race {
+                id: file_name(&race.id),
+                first,
+                second,
+            });
+            indices.push(index);
+        }
+    }
+    let (primary, verdicts) = classify(config, launch, &races, &options, folder, progress)?;
+    let mut names = Names::default();
+    for (index, verdict) in indices.into_iter().zip(verdicts) {
+        let race = &mut findings.races[index];
+        for what in &verdict.not_covered {
+            findings.coverage.push(CoverageNote {
+                stage: "classify".into(),
+                what: format!("{}: {what}", race.id),
+                help: None,
+            });
+        }
+        let known = race.verdict.get_or_insert_with(told::Verdict::default);
+        fill(known, &verdict, &primary, places.mapped(), &mut names);
+    }
+    Ok(())
+}
+
+/// A race's id as part of a file's name.
+fn file_name(id: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    id.chars().map(plain).take(60).collect()
+}
+
+fn fill(
+    known: &mut told::Verdict,
+    verdict: &verdict_classify::Verdict,
+    primary: &Primary,
+    mapped: &[MappedModule],
+    names: &mut Names,
+) {
+    known.class = verdict.class.map(class);
+    known.k = (verdict.class == Some(Class::KWitnessHarmless)).then_some(verdict.k);
+    known.states_differ = verdict.states_differ;
+    known.consequence = verdict.consequence.as_ref().map(|ended| {
+        let place = verdict.place.as_deref();
+        told::Consequence {
+            kind: kind(ended.kind),
+            detail: ended.detail.clone(),
+            thread: None,
+            stack: place.map(|place| names.stack(place)).unwrap_or_default(),
+            cycle: cycle(&verdict.threads, names),
+        }
+    });
+    known.replay = verdict.replay.map(|outcome| told::Replay {
+        outcome: match outcome {
+            ReplayOutcome::NoStateChange => told::ReplayOutcome::NoStateChange,
+            ReplayOutcome::StateChange => told::ReplayOutcome::StateChange,
+            ReplayOutcome::ReplayFailure => told::ReplayOutcome::ReplayFailure,
+        },
+        instances: told::InstanceCounts {
+            no_state_change: verdict.instances.no_state_change,
+            state_change: verdict.instances.state_change,
+            replay_failure: verdict.instances.replay_failure,
+            not_tried: verdict.instances.not_tried,
+        },
+    });
+    known.state_differences = verdict
+        .words
+        .iter()
+        .map(|word| told::StateDifference {
+            variable: names.variable(mapped, word.address),
+            old: value(word.primary),
+            new: value(word.alternate),
+        })
+        .collect();
+    known.output_difference = verdict.output.as_ref().map(|found| told::OutputDifference {
+        stream: if found.stream == 1 {
+            "stdout"
+        } else {
+            "stderr"
+        }
+        .into(),
+        position: found.position,
+        only_interleaving: found.only_interleaving,
+        primary: piece(&found.primary),
+        alternate: piece(&found.alternate),
+    });
+    if verdict.class == Some(Class::SingleOrdering) {
+        known.ordered_by = ordered_by(&verdict.threads, names);
+    }
+    known.why = Some(why(verdict, primary));
+    let evidence = verdict.evidence.iter();
+    known
+        .evidence
+        .extend(evidence.map(|evidence| evidence.path.display().to_string()));
+}
+
+fn class(class: Class) -> told::Class {
+    match class {
+        Class::SpecViolated => told::Class::SpecViolated,
+        Class::OutputDiffers => told::Class::OutputDiffers,
+        Class::KWitnessHarmless => told::Class::KWitnessHarmless,
+        Class::SingleOrdering => told::Class::SingleOrdering,
+    }
+}
+
+fn value(word: Option<u64>) -> String {
+    word.map_or_else(|| "unchanged".into(), |word| format!("{word:#x}"))
+}
+
+fn piece(bytes: &[u8]) -> told::OutputPiece {
+    told::OutputPiece {
+        text: told::text_of_bytes(bytes),
+        stack: Vec::new(),
+    }
+}
+
+/// Who waits for whom, one line each, where locks say who has them.
+fn cycle(threads: &[WaitingThread], names: &mut Names) -> Vec<String> {
+    threads
+        .iter()
+        .filter(|thread| !thread.waits_for.is_empty())
+        .map(|thread| {
+            let frames = names.stack(&thread.place);
+            let place = Names::own_frame(&frames)
+                .map(|frame| format!(" at {}", line(frame)))
+                .unwrap_or_default();
+            let owner = thread
+                .owner
+                .map(|owner| format!(", which thread {owner} has"))
+                .unwrap_or_default();
+            format!(
+                "thread {} waits for {}{owner}{place}",
+                thread.thread, thread.waits_for
+            )
+        })
+        .collect()
+}
+
+fn line(frame: &told::Frame) -> String {
+    let file = frame.file.as_deref().unwrap_or("?");
+    match frame.line {
+        Some(line) => format!("{file}:{line}"),
+        None => file.to_string(),
+    }
+}
+
+/// What the thread that should have come first was doing instead.
+fn ordered_by(threads: &[WaitingThread], names: &mut Names) -> Option<String> {
+    let waiting = threads.iter().find(|thread| !thread.waits_for.is_empty());
+    if let Some(thread) = waiting {
+        return cycle(std::slice::from_ref(thread), names).pop();
+    }
+    let spinning = threads.iter().max_by_key(|thread| thread.instructions)?;
+    let frames = names.stack(&spinning.place);
+    let frame = Names::own_frame(&frames)?;
+    Some(format!(
+        "thread {} spins at {}",
+        spinning.thread,
+        line(frame)
+    ))
+}
+
+fn why(verdict: &verdict_classify::Verdict, primary: &Primary) -> String {
+    match (verdict.class, &verdict.consequence) {
+        (None, _) => {
+            "the two accesses did not meet in this execution, so no other order was tried".into()
+        }
+        (Some(Class::SpecViolated), Some(ended)) => format!(
+            "with the accesses in the other order the program ends with: {}; in the recorded order with: {}",
+            ended.detail, primary.ended.detail
+        ),
+        (Some(Class::SpecViolated), None) => "one order violates what the program asserts".into(),
+        (Some(Class::OutputDiffers), _) => "the program's output depends on the order".into(),
+        (Some(Class::SingleOrdering), _) => {
+            "the other order could not be had: whoever should come first waits for the other".into()
+        }
+        (Some(Class::KWitnessHarmless), _) => format!(
+            "{} runs with the other order came to the same output and the same end",
+            verdict.k
+        ),
+    }
+}

@@ -1,0 +1,119 @@
+//! Where the places of a document are in the guest's memory.
+
+use object::{Object, ObjectSegment, ObjectSymbol};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use verdict_findings::{Access, text_of_bytes};
+use verdict_protocol::MappedModule;
+
+/// Functions at whose beginning threads synchronise: occasions to switch, and ends of segments.
+const SYNCHRONISING: [&str; 20] = [
+    "pthread_mutex_lock",
+    "pthread_mutex_trylock",
+    "pthread_mutex_unlock",
+    "pthread_rwlock_rdlock",
+    "pthread_rwlock_wrlock",
+    "pthread_rwlock_unlock",
+    "pthread_spin_lock",
+    "pthread_spin_unlock",
+    "pthread_cond_wait",
+    "pthread_cond_timedwait",
+    "pthread_cond_signal",
+    "pthread_cond_broadcast",
+    "pthread_barrier_wait",
+    "pthread_create",
+    "pthread_join",
+    "sem_wait",
+    "sem_post",
+    "mtx_lock",
+    "mtx_unlock",
+    "sched_yield",
+];
+
+/// The files that are mapped to be executed. Every execution maps them alike.
+#[derive(Clone, Debug, Default)]
+pub struct Modules {
+    mapped: Vec<MappedModule>,
+}
+
+impl Modules {
+    /// Of an execution.
+    #[must_use]
+    pub fn new(mapped: Vec<MappedModule>) -> Self {
+        Modules { mapped }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn mapped(&self) -> &[MappedModule] {
+        &self.mapped
+    }
+
+    /// Where an access's instruction is in memory.
+    #[must_use]
+    pub fn pc(&self, access: &Access) -> Option<u64> {
+        let part = self.mapped.iter().find(|part| {
+            let len = part.end - part.start;
+            text_of_bytes(&part.path) == access.module
+                && (part.file_offset..part.file_offset + len).contains(&access.offset)
+        })?;
+        Some(part.start + (access.offset - part.file_offset))
+    }
+
+    /// Functions that synchronise, wherever they are.
+    #[must_use]
+    pub fn synchronising(&self) -> Vec<u64> {
+        let paths: BTreeSet<PathBuf> = self.mapped.iter().map(path).collect();
+        paths
+            .iter()
+            .flat_map(|path| self.synchronising_in(path))
+            .collect()
+    }
+
+    fn synchronising_in(&self, file: &Path) -> Vec<u64> {
+        let Ok(bytes) = std::fs::read(file) else {
+            return Vec::new();
+        };
+        let Ok(binary) = object::File::parse(&*bytes) else {
+            return Vec::new();
+        };
+        let wanted = binary
+            .dynamic_symbols()
+            .chain(binary.symbols())
+            .filter(|symbol| symbol.is_definition())
+            .filter(|symbol| {
+                symbol
+                    .name()
+                    .is_ok_and(|name| SYNCHRONISING.contains(&name))
+            });
+        let mut found: Vec<u64> = wanted
+            .filter_map(|symbol| self.loaded(file, offset_of(&binary, symbol.address())?))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn loaded(&self, file: &Path, offset: u64) -> Option<u64> {
+        let part = self.mapped.iter().find(|part| {
+            path(part) == file
+                && (part.file_offset..part.file_offset + (part.end - part.start)).contains(&offset)
+        })?;
+        Some(part.start + (offset - part.file_offset))
+    }
+}
+
+fn path(module: &MappedModule) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(&module.path))
+}
+
+/// The place in the file of an address as linked.
+fn offset_of<'data>(binary: &impl Object<'data>, address: u64) -> Option<u64> {
+    binary.segments().find_map(|segment| {
+        let (offset, size) = segment.file_range();
+        let inside = address.checked_sub(segment.address())?;
+        (inside < size).then_some(offset + inside)
+    })
+}

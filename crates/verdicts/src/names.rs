@@ -1,0 +1,79 @@
+//! Stacks and variables of stopped executions, in the words of the source.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use verdict_findings::Frame;
+use verdict_protocol::{CallStack, MappedModule};
+use verdict_symbolize::{MappedModule as Mapped, StoppedThread, Symbolizer};
+
+/// Looks things up in binaries.
+#[derive(Default, Debug)]
+pub(crate) struct Names {
+    symbolizer: Symbolizer,
+}
+
+impl Names {
+    /// A stack, innermost first.
+    pub(crate) fn stack(&mut self, place: &CallStack) -> Vec<Frame> {
+        let thread = StoppedThread {
+            general: place.registers.general,
+            rip: place.registers.rip,
+            stack: &place.stack,
+            modules: place.modules.iter().map(mapped).collect(),
+        };
+        let mut frames = Vec::new();
+        for location in self.symbolizer.call_chain(&thread) {
+            let module = location.module.display().to_string();
+            let offset = location.file_offset.unwrap_or(0);
+            let last = location.frames.len().saturating_sub(1);
+            for (index, frame) in location.frames.iter().enumerate() {
+                let source = frame.source.as_ref();
+                frames.push(Frame {
+                    function: frame.function.as_ref().map(|f| f.name.clone()),
+                    file: source.map(|source| source.file.clone()),
+                    line: source.and_then(|source| source.line),
+                    column: source.and_then(|source| source.column),
+                    module: module.clone(),
+                    offset,
+                    inlined: index < last,
+                });
+            }
+            if location.frames.is_empty() {
+                frames.push(Frame {
+                    module,
+                    offset,
+                    ..Frame::default()
+                });
+            }
+        }
+        frames
+    }
+
+    /// The innermost frame of the user's own: one with a source that is not the C library's.
+    pub(crate) fn own_frame(frames: &[Frame]) -> Option<&Frame> {
+        let own = |frame: &&Frame| {
+            frame.file.is_some() && !frame.module.contains("libc") && !frame.module.contains("/ld-")
+        };
+        frames.iter().find(own)
+    }
+
+    /// The variable at an address, or the address.
+    pub(crate) fn variable(&mut self, modules: &[MappedModule], address: u64) -> String {
+        let mapped: Vec<Mapped<'_>> = modules.iter().map(mapped).collect();
+        let loaded = self.symbolizer.loaded(&mapped);
+        match self.symbolizer.variable(&loaded, address, 1) {
+            Some((_, variable)) => variable.name,
+            None => format!("memory at {address:#x}"),
+        }
+    }
+}
+
+fn mapped(module: &MappedModule) -> Mapped<'_> {
+    Mapped {
+        start: module.start,
+        end: module.end,
+        file_offset: module.file_offset,
+        path: Path::new(OsStr::from_bytes(&module.path)),
+    }
+}
