@@ -57,9 +57,9 @@ pub struct Common {
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
 
-    /// Keep recordings of what was found in this folder
-    #[arg(long, value_name = "FOLDER")]
-    evidence: Option<PathBuf>,
+    /// Recordings of what was found go into this folder
+    #[arg(long, value_name = "FOLDER", default_value = "verdict-out/evidence")]
+    evidence: PathBuf,
 
     /// Write the report into this file
     #[arg(short, long, value_name = "FILE")]
@@ -201,8 +201,6 @@ struct Setup {
     config: ExecutorConfig,
     launch: LaunchOptions,
     folder: PathBuf,
-    /// Removed at the end, where the user wants no evidence.
-    _temporary: Option<tempfile::TempDir>,
 }
 
 impl Setup {
@@ -217,25 +215,14 @@ impl Setup {
             world: World::Private { input },
             ..args.schedule.config(&args.program)
         };
-        let (folder, temporary) = match &args.evidence {
-            Some(folder) => {
-                std::fs::create_dir_all(folder)
-                    .map_err(|error| CliError::writing(folder.display(), &error))?;
-                (folder.clone(), None)
-            }
-            None => {
-                let made = tempfile::tempdir().map_err(|error| {
-                    CliError::cannot_run(format_args!("no temporary folder: {error}"))
-                })?;
-                (made.path().to_path_buf(), Some(made))
-            }
-        };
+        let folder = args.evidence.clone();
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| CliError::writing(folder.display(), &error))?;
         let folder = std::fs::canonicalize(&folder).unwrap_or(folder);
         Ok(Setup {
             config,
             launch: LaunchOptions::default(),
             folder,
-            _temporary: temporary,
         })
     }
 
