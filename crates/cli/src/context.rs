@@ -99,6 +99,11 @@ impl Context {
         })
     }
 
+    /// The list of unfinished files, which Ctrl-C removes.
+    pub(crate) fn pending_files(&self) -> &PendingFiles {
+        self.interrupts.pending_files()
+    }
+
     pub(crate) fn paint_stdout(&self) -> Paint {
         Paint::new(self.color.wanted(io::stdout().is_terminal()))
     }

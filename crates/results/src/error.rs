@@ -23,7 +23,7 @@ pub enum FolderError {
         missing: &'static str,
     },
     /// It holds the results of another run.
-    #[error("{}: holds the results of another run: {what} is not the same", folder.display())]
+    #[error("{}: holds the results of a run {what}", folder.display())]
     OtherRun {
         /// The folder.
         folder: PathBuf,

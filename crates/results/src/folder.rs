@@ -38,11 +38,11 @@ impl Plan {
     /// What differs from another plan.
     fn difference(&self, other: &Self) -> Option<&'static str> {
         let parts = [
-            (self.verdict == other.verdict, "the version of verdict"),
-            (self.program == other.program, "the program"),
-            (self.args == other.args, "its arguments"),
-            (self.identity == other.identity, "the program's file"),
-            (self.options == other.options, "the options"),
+            (self.verdict == other.verdict, "of another version of verdict"),
+            (self.program == other.program, "of another program"),
+            (self.args == other.args, "with other arguments"),
+            (self.identity == other.identity, "of another build of the program"),
+            (self.options == other.options, "with other options"),
         ];
         parts
             .into_iter()

@@ -17,6 +17,7 @@ mod mark;
 mod record;
 mod replay;
 mod report;
+mod run;
 mod run_options;
 mod trace;
 
@@ -27,6 +28,8 @@ use crate::{CliError, Context, Exit};
 /// What `verdict` can do.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Find the races of a program and say what they are worth: everything at once
+    Run(run::Args),
     /// Find the races of a trace
     Detect(detect::Args),
     /// Look at trace files, convert them, make them up
@@ -57,6 +60,7 @@ pub enum Command {
 
 pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError> {
     match command {
+        Command::Run(args) => run::run(args, context),
         Command::Detect(args) => detect::run(args, context),
         Command::Trace(args) => trace::run(args, context),
         Command::Blocks(args) => blocks::run(args, context),

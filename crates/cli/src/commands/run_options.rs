@@ -37,6 +37,19 @@ enum Schedule {
 }
 
 impl ScheduleArgs {
+    /// Every option by its name, for whoever has to know whether two runs are the same.
+    pub(crate) fn words(&self) -> [(&'static str, String); 3] {
+        let schedule = match self.schedule {
+            Schedule::RoundRobin => "round-robin",
+            Schedule::Random => "random",
+        };
+        [
+            ("seed", self.seed.to_string()),
+            ("quantum", self.quantum.to_string()),
+            ("schedule", schedule.to_owned()),
+        ]
+    }
+
     /// A run of `words`, the program first, in our environment.
     pub(crate) fn config(&self, words: &[OsString]) -> ExecutorConfig {
         let argv: Vec<Vec<u8>> = words.iter().cloned().map(OsString::into_vec).collect();

@@ -15,3 +15,4 @@ mod run;
 mod servers;
 mod tools;
 mod watched;
+mod whole_run;

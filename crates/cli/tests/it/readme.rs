@@ -1,4 +1,4 @@
-//! README.md shows what the commands print today: its sessions are run and compared.
+//! README.md and the guide in `docs` show what the commands print today: their sessions are run and compared.
 //!
 //! A session is a `console` block: `$ command`, then what it prints (both streams). It runs in a scratch folder that
 //! looks like the checkout, with the binary under test as `verdict` and as `cargo verdict`.
@@ -17,13 +17,46 @@ const NOT_RUN: [&str; 2] = ["cargo xtask ", "cargo install --path crates/cli"];
 const VISIBLE: [&str; 2] = ["examples", "programs"];
 
 #[test]
-fn sessions_are_up_to_date() {
-    let path = checkout().join("README.md");
-    let text = std::fs::read_to_string(&path).unwrap();
+fn sessions_of_the_readme_are_up_to_date() {
+    check(&checkout().join("README.md"));
+}
+
+#[test]
+fn sessions_of_the_guide_are_up_to_date() {
+    for page in pages() {
+        check(&page);
+    }
+}
+
+#[test]
+fn guide_has_every_page_and_no_other() {
+    let summary = std::fs::read_to_string(checkout().join("docs/SUMMARY.md")).unwrap();
+    for page in pages() {
+        let name = page.file_name().unwrap().to_str().unwrap();
+        let link = format!("({name})");
+        assert!(name == "SUMMARY.md" || summary.contains(&link), "{name} is not in the summary");
+    }
+    for link in summary.split("](").skip(1) {
+        let name = link.split(')').next().unwrap();
+        assert!(checkout().join("docs").join(name).exists(), "there is no page {name}");
+    }
+}
+
+fn pages() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(checkout().join("docs")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut pages: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|is| is == "md")).collect();
+    pages.sort();
+    pages
+}
+
+fn check(path: &Path) {
+    let text = std::fs::read_to_string(path).unwrap();
     for shell in ["```sh", "```bash", "```shell"] {
         assert!(
             !text.contains(shell),
-            "use `console`, so that the commands are tested"
+            "{}: use `console`, so that the commands are tested",
+            path.display()
         );
     }
     expect_file![path].assert_eq(&with_sessions_run(&text));

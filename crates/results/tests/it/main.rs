@@ -127,7 +127,7 @@ fn another_run_does_not_resume_this_one() {
     assert!(
         refused
             .to_string()
-            .ends_with("the program's file is not the same"),
+            .ends_with("of another build of the program"),
         "{refused}"
     );
     fs::write(folder.path().join("notes.txt"), "mine").unwrap();

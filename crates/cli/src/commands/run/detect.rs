@@ -1,0 +1,31 @@
+//! The second stage: the recorded run is repeated with every access observed, and detectors look on.
+
+use verdict_detect::{Algorithm, PairBy};
+use verdict_launch::LaunchOptions;
+use verdict_races::{DetectRequest, ProgramError, detect_program, to_findings};
+use verdict_results::Stage;
+
+use super::Work;
+use super::record::accept_guest_errors;
+use crate::CliError;
+use crate::commands::exec::ending;
+
+pub(super) fn detect(work: &Work) -> Result<(), CliError> {
+    let config = work.args.schedule.config(&work.args.program);
+    let request = DetectRequest {
+        config: config.clone(),
+        launch: LaunchOptions::default(),
+        algorithms: &[Algorithm::Hb],
+        by: PairBy::Site,
+    };
+    let detected = detect_program(&request, &mut |events| {
+        work.display.done(&format!("{events} events"));
+    });
+    let detected = detected.map_err(|error| match error {
+        ProgramError::Launch(error) => CliError::cannot_run(error),
+        ProgramError::Detect(error) => CliError::cannot_run(error),
+    })?;
+    accept_guest_errors(ending::to_exit(&detected.ending, &request.launch), work)?;
+    let findings = to_findings(&detected, &config);
+    work.folder.finish(Stage::Detect, &findings).map_err(CliError::bad_input)
+}

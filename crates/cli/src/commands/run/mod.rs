@@ -1,0 +1,199 @@
+//! `verdict run`: everything, from the program to the report.
+//!
+//! Each stage leaves what it found in the result folder. A run that was interrupted goes on where it was; what a
+//! stage found out about a race is not asked again.
+
+mod detect;
+mod display;
+mod finish;
+mod record;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use verdict_findings::{CoverageNote, text_of_bytes};
+use verdict_results::{FolderError, Plan, ResultFolder, Stage};
+
+use super::database::DatabaseArgs;
+use super::fail_on::FailOn;
+use super::run_options::ScheduleArgs;
+use crate::{CliError, Context, Exit};
+use display::Display;
+
+const EXAMPLES: &str = "\
+Examples:
+  verdict run -- ./queue
+  verdict run -o queue-results --time-limit 10m -- ./queue 4
+  verdict run --fail-on spec-violated --schedule random --seed 7 -- ./server --once
+
+An interrupted run goes on where it was when the same command is given again.";
+
+/// What to run, how, and where to keep what is found.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The result folder
+    #[arg(short, long, value_name = "DIR", default_value = "verdict-out")]
+    output: PathBuf,
+
+    /// Begin anew, whatever is in the result folder
+    #[arg(long)]
+    restart: bool,
+
+    /// Stop after this time (seconds, or with s, m, h) and report what is known by then
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time_limit: Option<Duration>,
+
+    #[command(flatten)]
+    schedule: ScheduleArgs,
+
+    #[command(flatten)]
+    fail_on: FailOn,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    program: Vec<OsString>,
+}
+
+/// What the stages are given.
+struct Work<'a> {
+    args: &'a Args,
+    folder: ResultFolder,
+    context: &'a Context,
+    display: Display,
+    deadline: Option<Instant>,
+}
+
+impl Work<'_> {
+    fn time_is_up(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
+    if args.restart {
+        ResultFolder::clear(&args.output).map_err(CliError::bad_input)?;
+    }
+    let plan = plan(args)?;
+    let pending = context.pending_files().clone();
+    let folder = ResultFolder::begin(&args.output, &plan, pending).map_err(refused)?;
+    let work = Work {
+        args,
+        folder,
+        context,
+        display: Display::new(context),
+        deadline: args.time_limit.and_then(|limit| Instant::now().checked_add(limit)),
+    };
+    let mut undone = Vec::new();
+    for stage in stages() {
+        if work.folder.is_done(stage) {
+            context.detail(format_args!("{}: done before", stage.word()));
+        } else if work.time_is_up() && stage != Stage::Record {
+            undone.push(not_done(stage));
+        } else {
+            do_stage(stage, &work)?;
+        }
+    }
+    work.display.clear();
+    finish::report(&work, undone)
+}
+
+/// What is done, in this order.
+fn stages() -> impl Iterator<Item = Stage> {
+    [Stage::Record, Stage::Detect].into_iter()
+}
+
+fn do_stage(stage: Stage, work: &Work) -> Result<(), CliError> {
+    work.display.stage(stage);
+    match stage {
+        Stage::Record => record::record(work),
+        Stage::Detect => detect::detect(work),
+        Stage::Confirm | Stage::Classify => Ok(()),
+    }
+}
+
+fn not_done(stage: Stage) -> CoverageNote {
+    CoverageNote {
+        stage: stage.word().to_owned(),
+        what: "not done: the time was up".to_owned(),
+        help: Some("run the same command again, or raise --time-limit".to_owned()),
+    }
+}
+
+fn refused(error: FolderError) -> CliError {
+    let help = match &error {
+        FolderError::OtherRun { .. } => "`--restart` begins anew, `-o DIR` uses another folder",
+        FolderError::NotOurs { .. } | FolderError::InUse { .. } => "`-o DIR` uses another folder",
+        _ => return CliError::bad_input(error),
+    };
+    CliError::bad_input(error).with_help(help)
+}
+
+/// What makes two runs the same.
+fn plan(args: &Args) -> Result<Plan, CliError> {
+    let text = |word: &OsString| text_of_bytes(word.as_bytes());
+    let mut words = args.program.iter();
+    let program = words.next().map(text).unwrap_or_default();
+    let schedule = args.schedule.words();
+    Ok(Plan {
+        verdict: env!("CARGO_PKG_VERSION").to_owned(),
+        args: words.map(text).collect(),
+        identity: identity(args.program.first().map(Path::new))?,
+        program,
+        options: schedule.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    })
+}
+
+/// The content of the program's file, where it can be found; a name without a slash is looked up by the engine, and the recording
+/// notices by itself when that file changes.
+fn identity(program: Option<&Path>) -> Result<String, CliError> {
+    let Some(path) = program.filter(|path| path.is_file()) else {
+        return Ok(String::new());
+    };
+    let identity = std::fs::File::open(path)
+        .and_then(|file| verdict_recording::FileIdentity::of(path.as_os_str().as_bytes(), &file));
+    let identity = identity.map_err(|error| {
+        CliError::cannot_run(format_args!("{}: cannot be read: {error}", path.display()))
+    })?;
+    let digits = identity.hash.0.iter().map(|byte| format!("{byte:02x}"));
+    Ok(digits.collect())
+}
+
+/// `90`, `90s`, `10m`, `2h`
+fn duration(text: &str) -> Result<Duration, String> {
+    let (digits, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
+        Some(at) => text.split_at(at),
+        None => (text, "s"),
+    };
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err("expected seconds, or a number with s, m or h".to_owned()),
+    };
+    let number: u64 = digits.parse().map_err(|_| "expected a number".to_owned())?;
+    let all = number.checked_mul(seconds).ok_or("that is too long")?;
+    Ok(Duration::from_secs(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let read = |text: &str| duration(text).ok().map(|time| time.as_secs());
+        assert_eq!(["90", "90s", "10m", "2h"].map(read), [Some(90), Some(90), Some(600), Some(7200)]);
+        assert_eq!(["", "m", "1d", "-1", "1.5", "99999999999999999h"].map(read), [None; 6]);
+    }
+}

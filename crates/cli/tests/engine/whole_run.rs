@@ -1,0 +1,126 @@
+//! `verdict run`: the whole way from a program to a report, at once and in pieces.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::tools::tool;
+
+/// A folder with the bundled example that has one race of each class, built.
+fn project() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/classes.c");
+    let built = Command::new(tool("gcc", "gcc"))
+        .args(["-g", "-pthread", "-o", "classes"])
+        .arg(source.canonicalize().unwrap())
+        .current_dir(folder.path())
+        .status()
+        .unwrap();
+    assert!(built.success());
+    folder
+}
+
+fn verdict(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verdict"));
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    verdict(folder, arguments).output().unwrap()
+}
+
+const RUN: [&str; 3] = ["run", "--", "./classes"];
+
+/// What is left in the result folder and is the same in every run.
+fn results(folder: &Path) -> [Vec<u8>; 3] {
+    ["results.json", "report.html", "report.sarif"]
+        .map(|name| fs::read(folder.join("verdict-out").join(name)).unwrap())
+}
+
+#[test]
+fn races_of_the_example_are_reported_and_remembered() {
+    let folder = project();
+    let first = run(folder.path(), &RUN);
+    assert_eq!(first.status.code(), Some(1), "{}", String::from_utf8_lossy(&first.stderr));
+    let text = String::from_utf8(first.stdout).unwrap();
+    for variable in ["order", "delivered", "opened", "used"] {
+        assert!(text.contains(&format!("\n  on {variable}, ")), "{variable}: {text}");
+    }
+    assert!(text.contains("new: not seen in earlier runs"), "{text}");
+    // The same run again has nothing left to do, and says the same.
+    let again = run(folder.path(), &RUN);
+    assert!(text.ends_with(&String::from_utf8(again.stdout).unwrap()), "but for the program's own output");
+    // Another run knows these races.
+    let other = run(folder.path(), &["run", "-o", "other", "--", "./classes"]);
+    let text = String::from_utf8(other.stdout).unwrap();
+    assert!(text.contains("seen in earlier runs, too") && !text.contains("new: "), "{text}");
+    let known = run(folder.path(), &["list", "--format", "json"]);
+    let known: serde_json::Value = serde_json::from_slice(&known.stdout).unwrap();
+    assert!(known["races"].as_array().unwrap().iter().all(|race| race["verdicts"].as_array().unwrap().len() == 2));
+}
+
+#[test]
+fn interrupted_at_any_moment_and_resumed_reports_the_same() {
+    const INTERRUPTIONS: u32 = 8;
+    let whole = project();
+    let started = Instant::now();
+    run(whole.path(), &RUN);
+    let duration = started.elapsed();
+    let expected = results(whole.path());
+    for number in 0..INTERRUPTIONS {
+        let folder = tempfile::tempdir().unwrap();
+        // The same binary: rebuilding may change it.
+        fs::copy(whole.path().join("classes"), folder.path().join("classes")).unwrap();
+        kill_after(folder.path(), duration * number / INTERRUPTIONS);
+        let resumed = run(folder.path(), &RUN);
+        assert_eq!(resumed.status.code(), Some(1), "{}", String::from_utf8_lossy(&resumed.stderr));
+        assert!(results(folder.path()) == expected, "interruption {number}");
+    }
+}
+
+/// Runs until the moment has come, or the end.
+fn kill_after(folder: &Path, moment: Duration) {
+    let mut child = verdict(folder, &RUN)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Nobody ever sends: this is only about the time.
+    let (_keep, alarm) = mpsc::channel::<()>();
+    let _ = alarm.recv_timeout(moment);
+    // It may have ended already.
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+#[test]
+fn another_program_does_not_go_on_with_these_results() {
+    let folder = project();
+    run(folder.path(), &RUN);
+    let refused = run(folder.path(), &["run", "--", "./classes", "other"]);
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(
+        message,
+        "error: verdict-out: holds the results of a run with other arguments\n\
+         help: `--restart` begins anew, `-o DIR` uses another folder\n"
+    );
+    let restarted = run(folder.path(), &["run", "--restart", "--", "./classes", "other"]);
+    assert_eq!(restarted.status.code(), Some(1));
+}
+
+#[test]
+fn program_that_cannot_be_run_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["run", "--", "./missing"]);
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+}
