@@ -110,7 +110,10 @@ impl Scratch {
 
     fn run(&mut self, command: &str) -> String {
         let binary = Path::new(env!("CARGO_BIN_EXE_verdict"));
-        let path = format!("{}:/usr/bin:/bin", binary.parent().unwrap().display());
+        // Compilers are those of the machine; Rust's is beside the cargo that runs this test.
+        let cargo = PathBuf::from(std::env::var_os("CARGO").expect("tests are run by cargo"));
+        let folders = [binary, &cargo].map(|program| program.parent().unwrap().display());
+        let path = format!("{}:{}:/usr/bin:/bin", folders[0], folders[1]);
         let command = command.replace("cargo verdict ", "verdict ");
         let script = format!("exec 2>&1; (exit {}); {command}", self.status);
         let output = Command::new("sh")
