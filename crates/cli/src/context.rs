@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
-use verdict_files::{WholeFile, WholeFolder};
+use verdict_files::{PendingFiles, WholeFile, WholeFolder};
 
 use crate::interrupt::Interrupts;
 use crate::{CliError, ColorChoice, Paint};

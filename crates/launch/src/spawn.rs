@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
 use rustix::io::FdFlags;
@@ -12,7 +12,7 @@ use rustix::process::{Resource, getrlimit};
 use verdict_protocol::ExecutorConfig;
 
 use crate::channel::Channel;
-use crate::{LaunchError, LaunchOptions};
+use crate::{GuestOutput, LaunchError, LaunchOptions};
 
 /// Our descriptors start here: the guest must find 3 free, and have room.
 const FIRST_DESCRIPTOR: u64 = 1000;
@@ -44,7 +44,11 @@ pub(crate) fn spawn(
     }
     let config = with_descriptors(&config, options, others);
     verdict_protocol::write_config(&channel.config, &config).map_err(LaunchError::Config)?;
-    Command::new(&options.executor)
+    let mut command = Command::new(&options.executor);
+    if options.output == GuestOutput::Discarded {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+    }
+    command
         .args(&options.executor_arguments)
         .args(
             channel_descriptors

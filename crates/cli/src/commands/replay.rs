@@ -5,7 +5,7 @@ mod until;
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use verdict_launch::{Ending, LaunchOptions};
@@ -50,9 +50,7 @@ pub struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
-    let (mut file, info) = record::open(&args.recording)?;
-    check_files(&info)?;
-    rewind(&mut file, args)?;
+    let (file, info) = open(&args.recording)?;
     let mut config = ExecutorConfig {
         mode: Mode::Replay {
             fd: -1,
@@ -80,6 +78,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     ending::to_exit(&ended, &options)
 }
 
+/// A recording that can be replayed here, to be read from its beginning.
+pub(crate) fn open(path: &Path) -> Result<(File, Info), CliError> {
+    let (mut file, info) = record::open(path)?;
+    check_files(&info)?;
+    rewind(&mut file, path)?;
+    Ok((file, info))
+}
+
 /// Files whose contents are not in the recording must be what they were.
 fn check_files(info: &Info) -> Result<(), CliError> {
     for (id, file) in &info.files {
@@ -94,17 +100,17 @@ fn check_files(info: &Info) -> Result<(), CliError> {
     Ok(())
 }
 
-fn rewind(file: &mut File, args: &Args) -> Result<(), CliError> {
+fn rewind(file: &mut File, path: &Path) -> Result<(), CliError> {
     file.seek(SeekFrom::Start(0)).map(drop).map_err(|error| {
         CliError::bad_input(format_args!(
             "{}: cannot be read again: {error}",
-            args.recording.display()
+            path.display()
         ))
     })
 }
 
 /// The run that was recorded.
-fn config(header: &Header) -> ExecutorConfig {
+pub(crate) fn config(header: &Header) -> ExecutorConfig {
     ExecutorConfig {
         clock: match header.clock {
             verdict_recording::Clock::Virtual => Clock::Virtual,

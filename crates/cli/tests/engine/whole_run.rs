@@ -50,22 +50,42 @@ fn results(folder: &Path) -> [Vec<u8>; 3] {
 fn races_of_the_example_are_reported_and_remembered() {
     let folder = project();
     let first = run(folder.path(), &RUN);
-    assert_eq!(first.status.code(), Some(1), "{}", String::from_utf8_lossy(&first.stderr));
+    assert_eq!(
+        first.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&first.stderr)
+    );
     let text = String::from_utf8(first.stdout).unwrap();
     for variable in ["order", "delivered", "opened", "used"] {
-        assert!(text.contains(&format!("\n  on {variable}, ")), "{variable}: {text}");
+        assert!(
+            text.contains(&format!("\n  on {variable}, ")),
+            "{variable}: {text}"
+        );
     }
     assert!(text.contains("new: not seen in earlier runs"), "{text}");
     // The same run again has nothing left to do, and says the same.
     let again = run(folder.path(), &RUN);
-    assert!(text.ends_with(&String::from_utf8(again.stdout).unwrap()), "but for the program's own output");
+    assert!(
+        text.ends_with(&String::from_utf8(again.stdout).unwrap()),
+        "but for the program's own output"
+    );
     // Another run knows these races.
     let other = run(folder.path(), &["run", "-o", "other", "--", "./classes"]);
     let text = String::from_utf8(other.stdout).unwrap();
-    assert!(text.contains("seen in earlier runs, too") && !text.contains("new: "), "{text}");
+    assert!(
+        text.contains("seen in earlier runs, too") && !text.contains("new: "),
+        "{text}"
+    );
     let known = run(folder.path(), &["list", "--format", "json"]);
     let known: serde_json::Value = serde_json::from_slice(&known.stdout).unwrap();
-    assert!(known["races"].as_array().unwrap().iter().all(|race| race["verdicts"].as_array().unwrap().len() == 2));
+    assert!(
+        known["races"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|race| race["verdicts"].as_array().unwrap().len() == 2)
+    );
 }
 
 #[test]
@@ -82,7 +102,12 @@ fn interrupted_at_any_moment_and_resumed_reports_the_same() {
         fs::copy(whole.path().join("classes"), folder.path().join("classes")).unwrap();
         kill_after(folder.path(), duration * number / INTERRUPTIONS);
         let resumed = run(folder.path(), &RUN);
-        assert_eq!(resumed.status.code(), Some(1), "{}", String::from_utf8_lossy(&resumed.stderr));
+        assert_eq!(
+            resumed.status.code(),
+            Some(1),
+            "{}",
+            String::from_utf8_lossy(&resumed.stderr)
+        );
         assert!(results(folder.path()) == expected, "interruption {number}");
     }
 }
@@ -114,7 +139,10 @@ fn another_program_does_not_go_on_with_these_results() {
         "error: verdict-out: holds the results of a run with other arguments\n\
          help: `--restart` begins anew, `-o DIR` uses another folder\n"
     );
-    let restarted = run(folder.path(), &["run", "--restart", "--", "./classes", "other"]);
+    let restarted = run(
+        folder.path(),
+        &["run", "--restart", "--", "./classes", "other"],
+    );
     assert_eq!(restarted.status.code(), Some(1));
 }
 
@@ -122,5 +150,10 @@ fn another_program_does_not_go_on_with_these_results() {
 fn program_that_cannot_be_run_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), &["run", "--", "./missing"]);
-    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(3),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

@@ -34,18 +34,26 @@ fn guide_has_every_page_and_no_other() {
     for page in pages() {
         let name = page.file_name().unwrap().to_str().unwrap();
         let link = format!("({name})");
-        assert!(name == "SUMMARY.md" || summary.contains(&link), "{name} is not in the summary");
+        assert!(
+            name == "SUMMARY.md" || summary.contains(&link),
+            "{name} is not in the summary"
+        );
     }
     for link in summary.split("](").skip(1) {
         let name = link.split(')').next().unwrap();
-        assert!(checkout().join("docs").join(name).exists(), "there is no page {name}");
+        assert!(
+            checkout().join("docs").join(name).exists(),
+            "there is no page {name}"
+        );
     }
 }
 
 fn pages() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(checkout().join("docs")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
-    let mut pages: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|is| is == "md")).collect();
+    let mut pages: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|is| is == "md"))
+        .collect();
     pages.sort();
     pages
 }

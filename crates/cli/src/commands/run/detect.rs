@@ -1,7 +1,10 @@
 //! The second stage: the recorded run is repeated with every access observed, and detectors look on.
 
+use std::sync::Arc;
+
 use verdict_detect::{Algorithm, PairBy};
-use verdict_launch::LaunchOptions;
+use verdict_launch::{GuestOutput, LaunchOptions};
+use verdict_protocol::{ExecutorConfig, Mode};
 use verdict_races::{DetectRequest, ProgramError, detect_program, to_findings};
 use verdict_results::Stage;
 
@@ -9,12 +12,25 @@ use super::Work;
 use super::record::accept_guest_errors;
 use crate::CliError;
 use crate::commands::exec::ending;
+use crate::commands::replay;
 
 pub(super) fn detect(work: &Work) -> Result<(), CliError> {
-    let config = work.args.schedule.config(&work.args.program);
+    let (file, info) = replay::open(&work.folder.recording())?;
+    let config = ExecutorConfig {
+        mode: Mode::Replay {
+            fd: -1,
+            until: None,
+            replaced: 0,
+        },
+        ..replay::config(&info.header)
+    };
     let request = DetectRequest {
         config: config.clone(),
-        launch: LaunchOptions::default(),
+        launch: LaunchOptions {
+            recording: Some(Arc::new(file)),
+            output: GuestOutput::Discarded,
+            ..LaunchOptions::default()
+        },
         algorithms: &[Algorithm::Hb],
         by: PairBy::Site,
     };
@@ -25,7 +41,10 @@ pub(super) fn detect(work: &Work) -> Result<(), CliError> {
         ProgramError::Launch(error) => CliError::cannot_run(error),
         ProgramError::Detect(error) => CliError::cannot_run(error),
     })?;
-    accept_guest_errors(ending::to_exit(&detected.ending, &request.launch), work)?;
+    work.display.clear();
+    accept_guest_errors(ending::to_exit(&detected.ending, &request.launch))?;
     let findings = to_findings(&detected, &config);
-    work.folder.finish(Stage::Detect, &findings).map_err(CliError::bad_input)
+    work.folder
+        .finish(Stage::Detect, &findings)
+        .map_err(CliError::bad_input)
 }

@@ -5,9 +5,7 @@ use std::path::Path;
 
 use verdict_findings::{CoverageNote, ProgramFindings, Race, text_of_bytes};
 use verdict_history::{Comparison, Entry, History, Run, Seen, Severity};
-use verdict_report::{
-    ReportOptions, findings_html, findings_sarif, findings_text, headline,
-};
+use verdict_report::{ReportOptions, findings_html, findings_sarif, findings_text, headline};
 
 use super::Work;
 use crate::commands::database::{history, today};
@@ -36,7 +34,8 @@ pub(super) fn report(work: &Work, undone: Vec<CoverageNote>) -> Result<Exit, Cli
         out.write_all(findings_text(&findings, options, &paint.tones()).as_bytes())
     })?;
     let page = work.folder.path().join("report.html");
-    work.context.note(format_args!("\nthe whole report: {}", page.display()));
+    work.context
+        .note(format_args!("\nthe whole report: {}", page.display()));
     Ok(work.args.fail_on.exit(&findings))
 }
 
@@ -55,7 +54,9 @@ fn remember(work: &Work, findings: &ProgramFindings) -> Result<(Comparison, Hist
             (Some(Entry::Run(run(findings))), (since, history))
         })
         .map_err(CliError::bad_input)?;
-    work.folder.keep_data(SINCE, &since).map_err(CliError::bad_input)?;
+    work.folder
+        .keep_data(SINCE, &since)
+        .map_err(CliError::bad_input)?;
     Ok((since, history))
 }
 

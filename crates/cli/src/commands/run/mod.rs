@@ -76,7 +76,8 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn time_is_up(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 
@@ -92,7 +93,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         folder,
         context,
         display: Display::new(context),
-        deadline: args.time_limit.and_then(|limit| Instant::now().checked_add(limit)),
+        deadline: args
+            .time_limit
+            .and_then(|limit| Instant::now().checked_add(limit)),
     };
     let mut undone = Vec::new();
     for stage in stages() {
@@ -150,7 +153,10 @@ fn plan(args: &Args) -> Result<Plan, CliError> {
         args: words.map(text).collect(),
         identity: identity(args.program.first().map(Path::new))?,
         program,
-        options: schedule.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        options: schedule
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
     })
 }
 
@@ -193,7 +199,13 @@ mod tests {
     #[test]
     fn times_have_units() {
         let read = |text: &str| duration(text).ok().map(|time| time.as_secs());
-        assert_eq!(["90", "90s", "10m", "2h"].map(read), [Some(90), Some(90), Some(600), Some(7200)]);
-        assert_eq!(["", "m", "1d", "-1", "1.5", "99999999999999999h"].map(read), [None; 6]);
+        assert_eq!(
+            ["90", "90s", "10m", "2h"].map(read),
+            [Some(90), Some(90), Some(600), Some(7200)]
+        );
+        assert_eq!(
+            ["", "m", "1d", "-1", "1.5", "99999999999999999h"].map(read),
+            [None; 6]
+        );
     }
 }

@@ -13,7 +13,12 @@ use crate::exit::Exit;
 
 pub(super) fn record(work: &Work) -> Result<(), CliError> {
     let path = work.folder.recording_in_the_making();
-    let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path);
     let file = file.map_err(|error| CliError::writing(path.display(), &error))?;
     let config = ExecutorConfig {
         mode: Mode::Record {
@@ -29,22 +34,31 @@ pub(super) fn record(work: &Work) -> Result<(), CliError> {
         ..LaunchOptions::default()
     };
     let ended = verdict_launch::run(&config, &options).map_err(CliError::cannot_run)?;
-    accept_guest_errors(ending::to_exit(&ended, &options), work)?;
+    tell_guest_errors(ending::to_exit(&ended, &options), work)?;
     work.folder.finish_recording().map_err(CliError::bad_input)
 }
 
-/// That a program crashes is worth a word, and no reason not to look for its races.
-pub(super) fn accept_guest_errors(ended: Result<Exit, CliError>, work: &Work) -> Result<(), CliError> {
+/// That a program crashes is no reason not to look for its races; the user has seen it.
+pub(super) fn accept_guest_errors(ended: Result<Exit, CliError>) -> Result<(), CliError> {
     match ended {
-        Ok(_) => Ok(()),
         Err(CliError::Problem {
             exit: Exit::Guest(_),
-            what,
             ..
-        }) => {
-            work.context.note(what);
-            Ok(())
-        }
+        })
+        | Ok(_) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// The same, told.
+fn tell_guest_errors(ended: Result<Exit, CliError>, work: &Work) -> Result<(), CliError> {
+    if let Err(CliError::Problem {
+        exit: Exit::Guest(_),
+        what,
+        ..
+    }) = &ended
+    {
+        work.context.note(what);
+    }
+    accept_guest_errors(ended)
 }
