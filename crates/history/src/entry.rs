@@ -27,6 +27,9 @@ pub struct Run {
     /// What was found.
     #[serde(default)]
     pub races: Vec<Seen>,
+    /// Tells this run from every other. One that is interrupted while it is written down finds itself by it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub token: String,
 }
 
 /// A race as one run saw it.

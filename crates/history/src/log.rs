@@ -29,6 +29,25 @@ pub struct Reading {
     pub damaged: u64,
 }
 
+impl Reading {
+    /// What was written before the run with this token; everything where there is none.
+    #[must_use]
+    pub fn before(&self, token: &str) -> &[Entry] {
+        &self.entries[..self.place_of(token).unwrap_or(self.entries.len())]
+    }
+
+    /// Whether the run with this token is written down.
+    #[must_use]
+    pub fn has(&self, token: &str) -> bool {
+        self.place_of(token).is_some()
+    }
+
+    fn place_of(&self, token: &str) -> Option<usize> {
+        let is_it = |entry: &Entry| matches!(entry, Entry::Run(run) if run.token == token);
+        self.entries.iter().position(is_it)
+    }
+}
+
 /// Why the history could not be read or written.
 #[derive(thiserror::Error, Debug)]
 #[error("{}: cannot be {action}: {error}", path.display())]

@@ -38,10 +38,16 @@ impl Plan {
     /// What differs from another plan.
     fn difference(&self, other: &Self) -> Option<&'static str> {
         let parts = [
-            (self.verdict == other.verdict, "of another version of verdict"),
+            (
+                self.verdict == other.verdict,
+                "of another version of verdict",
+            ),
             (self.program == other.program, "of another program"),
             (self.args == other.args, "with other arguments"),
-            (self.identity == other.identity, "of another build of the program"),
+            (
+                self.identity == other.identity,
+                "of another build of the program",
+            ),
             (self.options == other.options, "with other options"),
         ];
         parts
@@ -114,6 +120,7 @@ impl ResultFolder {
             PLAN,
             RESULTS,
             "since.json",
+            "token.json",
             "recording.vrec",
             "recording.part",
         ];

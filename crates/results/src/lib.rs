@@ -6,6 +6,7 @@
 //!   recording.vrec       the recorded run
 //!   results.json         everything known so far: what the last finished stage gave
 //!   since.json           what has changed since earlier runs
+//!   token.json           what the run is called in the project's history
 //!   evidence/            recordings that show what races do
 //!   stages/detect.json   what a stage gave
 //!   stages/confirm/      what is done of an unfinished stage, a file for each race

@@ -24,6 +24,12 @@ fn project() -> TempDir {
     folder
 }
 
+/// Where the example says this.
+fn line_of(text: &str) -> usize {
+    let source = include_str!("../../../../examples/classes.c");
+    1 + source.lines().position(|line| line == text).unwrap()
+}
+
 fn verdict(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_verdict"));
     command
@@ -57,19 +63,26 @@ fn races_of_the_example_are_reported_and_remembered() {
         String::from_utf8_lossy(&first.stderr)
     );
     let text = String::from_utf8(first.stdout).unwrap();
-    for variable in ["order", "delivered", "opened", "used"] {
-        assert!(
-            text.contains(&format!("\n  on {variable}, ")),
-            "{variable}: {text}"
-        );
+    for line in [
+        "    used = 1;",
+        "    opened = 1;",
+        "    order = NULL;",
+        "    delivered = 1;",
+    ] {
+        let place = format!("classes.c:{}:", line_of(line));
+        assert!(text.contains(&place), "{place}: {text}");
     }
     assert!(text.contains("new: not seen in earlier runs"), "{text}");
     // The same run again has nothing left to do, and says the same.
     let again = run(folder.path(), &RUN);
     assert!(
-        text.ends_with(&String::from_utf8(again.stdout).unwrap()),
+        text.ends_with(&String::from_utf8(again.stdout.clone()).unwrap()),
         "but for the program's own output"
     );
+    // Interrupted after it was written into the history, and before it knew: still one run, and still new.
+    fs::remove_file(folder.path().join("verdict-out/since.json")).unwrap();
+    let resumed = run(folder.path(), &RUN);
+    assert_eq!(resumed.stdout, again.stdout);
     // Another run knows these races.
     let other = run(folder.path(), &["run", "-o", "other", "--", "./classes"]);
     let text = String::from_utf8(other.stdout).unwrap();
@@ -91,15 +104,15 @@ fn races_of_the_example_are_reported_and_remembered() {
 #[test]
 fn interrupted_at_any_moment_and_resumed_reports_the_same() {
     const INTERRUPTIONS: u32 = 8;
-    let whole = project();
+    let folder = project();
     let started = Instant::now();
-    run(whole.path(), &RUN);
+    run(folder.path(), &RUN);
     let duration = started.elapsed();
-    let expected = results(whole.path());
+    let expected = results(folder.path());
     for number in 0..INTERRUPTIONS {
-        let folder = tempfile::tempdir().unwrap();
-        // The same binary: rebuilding may change it.
-        fs::copy(whole.path().join("classes"), folder.path().join("classes")).unwrap();
+        for forgotten in ["verdict-out", ".verdict"] {
+            fs::remove_dir_all(folder.path().join(forgotten)).unwrap();
+        }
         kill_after(folder.path(), duration * number / INTERRUPTIONS);
         let resumed = run(folder.path(), &RUN);
         assert_eq!(

@@ -35,6 +35,7 @@ fn remember(folder: &Path, races: &[(&str, Severity)]) {
         program: "./pipeline".to_owned(),
         args: Vec::new(),
         races: seen.collect(),
+        token: String::new(),
     };
     Log::in_folder(&folder.join(".verdict"))
         .append(&Entry::Run(run))

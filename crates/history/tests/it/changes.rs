@@ -33,6 +33,7 @@ fn run(findings: &ProgramFindings) -> Entry {
         program: findings.program.path.clone(),
         args: findings.program.args.clone(),
         races: findings.races.iter().map(seen).collect(),
+        token: String::new(),
     })
 }
 

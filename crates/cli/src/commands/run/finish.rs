@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use verdict_findings::{CoverageNote, ProgramFindings, Race, text_of_bytes};
 use verdict_history::{Comparison, Entry, History, Run, Seen, Severity};
@@ -13,6 +14,8 @@ use crate::{CliError, Exit};
 
 /// Where what has changed since earlier runs is kept, in the result folder.
 const SINCE: &str = "since.json";
+/// Where the run's token is kept, in the result folder.
+const TOKEN: &str = "token.json";
 
 pub(super) fn report(work: &Work, undone: Vec<CoverageNote>) -> Result<Exit, CliError> {
     let mut findings = work.folder.results().map_err(CliError::bad_input)?;
@@ -39,28 +42,38 @@ pub(super) fn report(work: &Work, undone: Vec<CoverageNote>) -> Result<Exit, Cli
     Ok(work.args.fail_on.exit(&findings))
 }
 
-/// Adds the run to the project's history, once: a run that is resumed after that has been told already.
+/// Adds the run to the project's history, once, however often it is interrupted and resumed; and compares it with what was
+/// there before.
 fn remember(work: &Work, findings: &ProgramFindings) -> Result<(Comparison, History), CliError> {
+    let token = token(work)?;
     let log = work.args.database.log();
-    let told: Option<Comparison> = work.folder.data(SINCE).map_err(CliError::bad_input)?;
-    if let Some(since) = told {
-        let reading = log.read().map_err(CliError::bad_input)?;
-        return Ok((since, history(&reading, &log, work.context)));
-    }
     let (since, history) = log
         .update(|reading| {
+            let since = History::of(reading.before(&token)).compare(findings);
             let history = history(reading, &log, work.context);
-            let since = history.compare(findings);
-            (Some(Entry::Run(run(findings))), (since, history))
+            let entry = (!reading.has(&token)).then(|| Entry::Run(run(findings, &token)));
+            (entry, (since, history))
         })
         .map_err(CliError::bad_input)?;
-    work.folder
-        .keep_data(SINCE, &since)
-        .map_err(CliError::bad_input)?;
+    let kept = work.folder.keep_data(SINCE, &since);
+    kept.map_err(CliError::bad_input)?;
     Ok((since, history))
 }
 
-fn run(findings: &ProgramFindings) -> Run {
+/// What tells this run from every other.
+fn token(work: &Work) -> Result<String, CliError> {
+    if let Some(token) = work.folder.data(TOKEN).map_err(CliError::bad_input)? {
+        return Ok(token);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let moment = now.map_or(0, |now| now.as_nanos());
+    let token = format!("{moment:x}-{:x}", std::process::id());
+    let kept = work.folder.keep_data(TOKEN, &token);
+    kept.map_err(CliError::bad_input)?;
+    Ok(token)
+}
+
+fn run(findings: &ProgramFindings, token: &str) -> Run {
     let seen = |race: &Race| Seen {
         id: race.id.clone(),
         severity: Severity::of(race),
@@ -71,6 +84,7 @@ fn run(findings: &ProgramFindings) -> Run {
         program: findings.program.path.clone(),
         args: findings.program.args.clone(),
         races: findings.races.iter().map(seen).collect(),
+        token: token.to_owned(),
     }
 }
 
