@@ -1,6 +1,7 @@
 //! Votes are counted by two threads through a raw pointer, which promises to the compiler what nobody keeps.
 //!
 //!     rustc -g examples/tally.rs
+use std::sync::Barrier;
 use std::thread;
 
 struct Tally {
@@ -10,7 +11,11 @@ struct Tally {
 struct Shared(*mut Tally);
 unsafe impl Send for Shared {}
 
+/// Nobody counts before both are there.
+static OPEN: Barrier = Barrier::new(2);
+
 fn count(tally: Shared, voters: u32) {
+    OPEN.wait();
     for _ in 0..voters {
         // SAFETY: there is none. Two threads write here.
         unsafe { (*tally.0).votes += 1 };

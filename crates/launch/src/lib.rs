@@ -36,13 +36,10 @@ pub struct LaunchOptions {
     /// What a run in the mode `Record` is recorded into, or one in the mode `Replay` is replayed from. The executor
     /// inherits it, and finds its descriptor in the mode.
     pub recording: Option<Arc<File>>,
-<<<<<<< HEAD
     /// The socket that an executor which explores gets its orders from.
     pub orders: Option<Arc<File>>,
-=======
     /// What becomes of what the guest writes to the terminal.
     pub output: GuestOutput,
->>>>>>> e1e0987 (verdict run replays its recording for the detectors)
     /// How often the heartbeat is looked at.
     pub tick: Duration,
     /// After how many ticks without a heartbeat the executor is taken for dead.
@@ -79,11 +76,8 @@ impl Default for LaunchOptions {
             executor_arguments: vec![EXECUTOR_COMMAND.into()],
             signals: SignalPolicy::ControllerEnds,
             recording: None,
-<<<<<<< HEAD
             orders: None,
-=======
             output: GuestOutput::Shown,
->>>>>>> e1e0987 (verdict run replays its recording for the detectors)
             tick: Duration::from_secs(1),
             silent_ticks_max: 30,
         }
