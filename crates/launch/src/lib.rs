@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use verdict_protocol::{ExecutorConfig, FrameError};
 
@@ -40,6 +40,8 @@ pub struct LaunchOptions {
     pub orders: Option<Arc<File>>,
     /// What becomes of what the guest writes to the terminal.
     pub output: GuestOutput,
+    /// When the guest is asked to end (SIGTERM), and killed if it does not.
+    pub deadline: Option<Instant>,
     /// How often the heartbeat is looked at.
     pub tick: Duration,
     /// After how many ticks without a heartbeat the executor is taken for dead.
@@ -78,6 +80,7 @@ impl Default for LaunchOptions {
             recording: None,
             orders: None,
             output: GuestOutput::Shown,
+            deadline: None,
             tick: Duration::from_secs(1),
             silent_ticks_max: 30,
         }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -99,6 +100,7 @@ pub(crate) fn until_end(
 ) -> io::Result<ProcessEnd> {
     let mut executor = Watched::new(child)?;
     let mut silence = Silence::default();
+    let mut overdue: u32 = 0;
     loop {
         match wait_once(&executor, signals, options)? {
             Event::Ended => return Ok(end_of(executor.reap()?)),
@@ -107,6 +109,18 @@ pub(crate) fn until_end(
                 let _ = pidfd_send_signal(&executor.descriptor, Signal::TERM);
             }
             Event::Tick => {
+                if options
+                    .deadline
+                    .is_some_and(|deadline| Instant::now() >= deadline)
+                {
+                    overdue += 1;
+                    match overdue {
+                        // As above, it may have ended by itself.
+                        1 => drop(pidfd_send_signal(&executor.descriptor, Signal::TERM)),
+                        TICKS_TO_END.. => executor.child.kill()?,
+                        _ => {}
+                    }
+                }
                 silence.observe(channel.status()?, is_stopped(&executor.child));
                 if silence.ticks >= options.silent_ticks_max {
                     executor.child.kill()?;
@@ -117,6 +131,9 @@ pub(crate) fn until_end(
         }
     }
 }
+
+/// How many ticks a guest has to end after it was asked to.
+const TICKS_TO_END: u32 = 5;
 
 /// For how long nothing has been heard.
 #[derive(Default, Debug)]

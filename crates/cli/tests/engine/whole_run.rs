@@ -170,3 +170,19 @@ fn program_that_cannot_be_run_is_said() {
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+#[test]
+fn program_that_never_ends_is_ended_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut waiting = verdict(
+        folder.path(),
+        &["run", "--time-limit", "3", "--", "/bin/cat"],
+    );
+    // Nobody ever writes into it.
+    let (input, _keep) = std::io::pipe().unwrap();
+    let output = waiting.stdin(input).output().unwrap();
+    let [text, errors] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert!(text.starts_with("no races in /bin/cat"), "{text}");
+}

@@ -42,7 +42,8 @@ pub struct Args {
     #[arg(long)]
     restart: bool,
 
-    /// Stop after this time (seconds, or with s, m, h) and report what is known by then
+    /// Stop after this time (seconds, or with s, m, h) and report what is known by then; a program that does not end is ended
+    /// after a third of it
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_limit: Option<Duration>,
 
@@ -72,6 +73,8 @@ struct Work<'a> {
     context: &'a Context,
     display: Display,
     deadline: Option<Instant>,
+    /// When a program that does not end by itself is asked to.
+    record_until: Option<Instant>,
 }
 
 impl Work<'_> {
@@ -93,15 +96,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         folder,
         context,
         display: Display::new(context),
-        deadline: args
-            .time_limit
-            .and_then(|limit| Instant::now().checked_add(limit)),
+        deadline: in_time(args.time_limit),
+        record_until: in_time(args.time_limit.map(|limit| limit / 3)),
     };
     let mut undone = Vec::new();
+    // Without its races a program has no report, so these are looked for however late it is.
     for stage in stages() {
         if work.folder.is_done(stage) {
             context.detail(format_args!("{}: done before", stage.word()));
-        } else if work.time_is_up() && stage != Stage::Record {
+        } else if work.time_is_up() && stage > Stage::Detect {
             undone.push(not_done(stage));
         } else {
             do_stage(stage, &work)?;
@@ -109,6 +112,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     }
     work.display.clear();
     finish::report(&work, undone)
+}
+
+fn in_time(limit: Option<Duration>) -> Option<Instant> {
+    Instant::now().checked_add(limit?)
 }
 
 /// What is done, in this order.

@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Instant;
 
-use verdict_launch::LaunchOptions;
+use verdict_launch::{Ending, LaunchOptions};
 use verdict_protocol::{ExecutorConfig, Mode};
 
 use super::Work;
@@ -31,10 +32,16 @@ pub(super) fn record(work: &Work) -> Result<(), CliError> {
     };
     let options = LaunchOptions {
         recording: Some(Arc::new(file)),
+        deadline: work.record_until,
         ..LaunchOptions::default()
     };
     let ended = verdict_launch::run(&config, &options).map_err(CliError::cannot_run)?;
-    tell_guest_errors(ending::to_exit(&ended, &options), work)?;
+    let time_was_up = work
+        .record_until
+        .is_some_and(|until| Instant::now() >= until);
+    if !(time_was_up && ended == Ending::Killed) {
+        tell_guest_errors(ending::to_exit(&ended, &options), work)?;
+    }
     work.folder.finish_recording().map_err(CliError::bad_input)
 }
 
