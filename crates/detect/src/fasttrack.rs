@@ -87,6 +87,10 @@ impl Judge for FastTrack {
 
     const RULES: Rules = Rules::All;
 
+    /// Until its thread posts, nobody can follow an access, so whoever does something that would change what is kept of it
+    /// races with it, and then nothing is kept.
+    const SKIPS_REPEATED: bool = true;
+
     #[inline]
     fn is_repeated(&self, touch: &Touch, state: &State) -> bool {
         match touch.kind {
@@ -105,22 +109,12 @@ impl Judge for FastTrack {
         self.reported.clear();
     }
 
+    #[inline]
     fn touch(&mut self, touch: &Touch, unit: Unit<State>, order: &HappensBefore) {
-        if unit.state.write.epoch == raced() || self.is_repeated(touch, unit.state) {
-            return;
-        }
-        let Some((past, kind)) = self.racing(touch, unit.state, order) else {
-            self.keep(touch, unit.state, order);
-            return;
-        };
-        unit.extent.note_finding(Finding::Race);
-        self.forget(unit.state);
-        unit.state.write.epoch = raced();
-        if !self.reported.contains(&past.position) {
-            self.reported.push(past.position);
-            let earlier = side(past.epoch, past.site, kind, past.position);
-            self.races
-                .add(earlier, touch.side(), Addr(unit.extent.start), 1);
+        if touch.is_plain() && unit.state.belongs_to(touch.epoch.thread()) {
+            unit.state.keep_own(touch);
+        } else {
+            self.touch_shared(touch, unit, order);
         }
     }
 
@@ -149,7 +143,59 @@ impl Judge for FastTrack {
     }
 }
 
+impl State {
+    /// Whether all that is kept is of `thread`: then nothing of it races with what that does.
+    #[inline]
+    fn belongs_to(&self, thread: ThreadId) -> bool {
+        let own = |past: &Past| past.epoch.thread() == thread || past.epoch.is_none();
+        own(&self.write) && own(&self.read)
+    }
+
+    /// Keeps a plain access of the thread to which all of this belongs.
+    #[inline]
+    fn keep_own(&mut self, touch: &Touch) {
+        let now = Past::of(touch);
+        if touch.kind == AccessKind::Write {
+            self.write = now;
+            self.read = Past::default();
+        } else {
+            self.read = now;
+        }
+    }
+}
+
+impl Past {
+    #[inline]
+    fn of(touch: &Touch) -> Past {
+        Past {
+            epoch: touch.epoch,
+            site: touch.site,
+            position: touch.position,
+        }
+    }
+}
+
 impl FastTrack {
+    #[inline(never)]
+    fn touch_shared(&mut self, touch: &Touch, unit: Unit<State>, order: &HappensBefore) {
+        if unit.state.write.epoch == raced() || self.is_repeated(touch, unit.state) {
+            return;
+        }
+        let Some((past, kind)) = self.racing(touch, unit.state, order) else {
+            self.keep(touch, unit.state, order);
+            return;
+        };
+        unit.extent.note_finding(Finding::Race);
+        self.forget(unit.state);
+        unit.state.write.epoch = raced();
+        if !self.reported.contains(&past.position) {
+            self.reported.push(past.position);
+            let earlier = side(past.epoch, past.site, kind, past.position);
+            self.races
+                .add(earlier, touch.side(), Addr(unit.extent.start), 1);
+        }
+    }
+
     /// An earlier access that races with this one.
     fn racing(
         &self,
@@ -191,11 +237,7 @@ impl FastTrack {
     }
 
     fn keep(&mut self, touch: &Touch, state: &mut State, order: &HappensBefore) {
-        let now = Past {
-            epoch: touch.epoch,
-            site: touch.site,
-            position: touch.position,
-        };
+        let now = Past::of(touch);
         match touch.kind {
             AccessKind::Read => self.keep_read(now, state, order),
             // All that is kept happened before this write: whatever races with it, races with this.

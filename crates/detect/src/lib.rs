@@ -37,6 +37,7 @@ mod pages;
 mod race;
 mod races;
 mod read_ahead;
+mod recent;
 mod settled;
 mod shadow;
 

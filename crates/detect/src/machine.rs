@@ -8,6 +8,7 @@ use verdict_events::{Access, Addr, Event, EventKind, Position, SiteId};
 
 use crate::findings::{Answer, Findings, HistorySize, TraceSize};
 use crate::pages::{NO_UNIT, UnitId};
+use crate::recent::Recent;
 use crate::shadow::{Duplicate, Finding, Shadow, Unit};
 use crate::{AccessKind, Algorithm, Detector, RaceSet, Side};
 
@@ -24,6 +25,11 @@ pub(crate) struct Touch {
 }
 
 impl Touch {
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        matches!(self.kind, AccessKind::Read | AccessKind::Write)
+    }
+
     pub fn side(&self) -> Side {
         side(self.epoch, self.site, self.kind, self.position)
     }
@@ -44,6 +50,10 @@ pub(crate) trait Judge: Duplicate<Self::State> {
     type State: Default;
 
     const RULES: Rules;
+
+    /// Whether an access changes nothing if its bytes have been accessed in the same epoch before, by a write if it is
+    /// one, and have not become a fresh object since.
+    const SKIPS_REPEATED: bool = false;
 
     /// Whether an access like this has been judged already and another one changes nothing.
     #[inline]
@@ -95,7 +105,7 @@ pub(crate) trait Judge: Duplicate<Self::State> {
     }
 }
 
-/// How many events ahead units are looked up. As many misses as a processor can wait for at once.
+/// How many accesses wait for memory together. As many misses as a processor can wait for at once.
 const AHEAD: usize = 16;
 
 pub(crate) struct Machine<J: Judge> {
@@ -104,6 +114,9 @@ pub(crate) struct Machine<J: Judge> {
     order: HappensBefore,
     shadow: Shadow<J::State>,
     events: u32,
+    /// The epoch of the last plain access, since which nothing was synchronised: accesses come in runs of one thread.
+    current: Epoch,
+    recent: Recent,
 }
 
 impl<J: Judge> Machine<J> {
@@ -114,53 +127,70 @@ impl<J: Judge> Machine<J> {
             order: HappensBefore::new(J::RULES),
             shadow: Shadow::new(),
             events: 0,
+            current: Epoch::NONE,
+            recent: Recent::new(),
         }
     }
 
-    /// Where the plain accesses among these events go, as long as no unit is split.
+    /// Plain accesses, in order, now that what they need is on its way from memory.
     #[inline]
-    fn look_ahead(&self, events: &[Event]) -> [UnitId; AHEAD] {
-        let mut ids = [NO_UNIT; AHEAD];
-        for (event, id) in events.iter().zip(&mut ids) {
-            if let EventKind::Read(access) | EventKind::Write(access) = event.kind {
-                *id = self
-                    .shadow
-                    .exact(access.addr.0, access.size)
-                    .unwrap_or(NO_UNIT);
+    fn catch_up(&mut self, batch: &[Event], waiting: &[Waiting]) {
+        let mut units = [NO_UNIT; AHEAD];
+        for (access, unit) in waiting.iter().zip(&mut units) {
+            *unit = self.unit_of(&batch[access.index as usize]);
+        }
+        let seen = units[..waiting.len()]
+            .iter()
+            .map(|&unit| self.judge.glance(self.shadow.state(unit)));
+        black_box(seen.fold(0, |all, one| all ^ one));
+        let splits = self.shadow.splits();
+        for (&Waiting { index, epoch }, &unit) in waiting.iter().zip(&units) {
+            let event = &batch[index as usize];
+            let Some((access, kind)) = plain_access(event) else {
+                unreachable!("only plain accesses wait");
+            };
+            let touch = touch(event, epoch, kind, access.addr, self.events + index);
+            if unit != NO_UNIT && self.shadow.splits() == splits {
+                debug_assert_eq!(self.shadow.exact(touch.start, access.size), Some(unit));
+                self.access_exactly(&touch, unit);
+            } else {
+                self.access(&touch, access.size);
             }
         }
-        let seen = ids
-            .iter()
-            .map(|&id| self.judge.glance(self.shadow.state(id)));
-        black_box(seen.fold(0, |all, one| all ^ one));
-        ids
     }
 
+    /// The unit that a plain access covers exactly, or none if that is not known.
     #[inline(always)]
-    fn event(&mut self, event: &Event, unit: UnitId) {
-        let (access, kind) = match event.kind {
-            EventKind::Read(access) => (access, AccessKind::Read),
-            EventKind::Write(access) => (access, AccessKind::Write),
-            _ => return self.other(event),
-        };
-        self.plain(event, access, kind, unit);
+    fn unit_of(&self, event: &Event) -> UnitId {
+        match plain_access(event) {
+            Some((access, _)) => {
+                let unit = self.shadow.exact(access.addr.0, access.size);
+                unit.unwrap_or(NO_UNIT)
+            }
+            None => NO_UNIT,
+        }
     }
 
     /// Any event but plain reads and writes, which are by far the most.
     #[inline(never)]
-    fn other(&mut self, event: &Event) {
+    fn other(&mut self, event: &Event, position: u32) {
+        self.current = Epoch::NONE;
         match event.kind {
-            EventKind::AtomicLoad(access, _) => self.atomic(event, access, AccessKind::AtomicRead),
+            EventKind::AtomicLoad(access, _) => {
+                self.atomic(event, access, AccessKind::AtomicRead, position);
+            }
             EventKind::AtomicStore(access, _) | EventKind::AtomicRmw(access, _) => {
-                self.atomic(event, access, AccessKind::AtomicWrite);
+                self.atomic(event, access, AccessKind::AtomicWrite, position);
             }
             EventKind::Allocate { addr, size } => {
+                self.recent.clear();
                 self.order.note_access(event.thread);
                 self.allocate(addr, size);
             }
             EventKind::Free { addr, size } => {
+                self.recent.clear();
                 let epoch = self.order.note_access(event.thread);
-                let touch = self.touch(event, epoch, AccessKind::Free, addr);
+                let touch = touch(event, epoch, AccessKind::Free, addr, position);
                 self.access_pieces(&touch, end(addr, size));
             }
             _ => {
@@ -171,35 +201,12 @@ impl<J: Judge> Machine<J> {
         }
     }
 
-    /// `unit` is the one it covers exactly, or none if that is not known.
-    #[inline(always)]
-    fn plain(&mut self, event: &Event, access: Access, kind: AccessKind, unit: UnitId) {
-        let epoch = self.order.note_access(event.thread);
-        let touch = self.touch(event, epoch, kind, access.addr);
-        if unit == NO_UNIT {
-            self.access(&touch, access.size);
-        } else {
-            debug_assert_eq!(self.shadow.exact(touch.start, access.size), Some(unit));
-            self.access_exactly(&touch, unit);
-        }
-    }
-
-    fn atomic(&mut self, event: &Event, access: Access, kind: AccessKind) {
+    fn atomic(&mut self, event: &Event, access: Access, kind: AccessKind, position: u32) {
         self.order.receive(event);
-        let touch = self.touch(event, self.order.epoch(event.thread), kind, access.addr);
+        let epoch = self.order.epoch(event.thread);
+        let touch = touch(event, epoch, kind, access.addr, position);
         self.access(&touch, access.size);
         self.order.post(event);
-    }
-
-    #[inline]
-    fn touch(&self, event: &Event, epoch: Epoch, kind: AccessKind, addr: Addr) -> Touch {
-        Touch {
-            epoch,
-            site: event.site,
-            position: self.events,
-            kind,
-            start: addr.0,
-        }
     }
 
     #[inline]
@@ -252,6 +259,41 @@ impl<J: Judge> Machine<J> {
     }
 }
 
+/// A plain access on its way.
+#[derive(Clone, Copy)]
+struct Waiting {
+    epoch: Epoch,
+    /// In its batch.
+    index: u32,
+}
+
+impl Waiting {
+    const NOTHING: Waiting = Waiting {
+        epoch: Epoch::NONE,
+        index: 0,
+    };
+}
+
+#[inline(always)]
+fn plain_access(event: &Event) -> Option<(&Access, AccessKind)> {
+    match &event.kind {
+        EventKind::Read(access) => Some((access, AccessKind::Read)),
+        EventKind::Write(access) => Some((access, AccessKind::Write)),
+        _ => None,
+    }
+}
+
+#[inline]
+fn touch(event: &Event, epoch: Epoch, kind: AccessKind, addr: Addr, position: u32) -> Touch {
+    Touch {
+        epoch,
+        site: event.site,
+        position,
+        kind,
+        start: addr.0,
+    }
+}
+
 /// The byte after the last. Nothing lies at the very last address.
 fn end(addr: Addr, size: u64) -> u64 {
     addr.0.saturating_add(size)
@@ -259,14 +301,32 @@ fn end(addr: Addr, size: u64) -> u64 {
 
 impl<J: Judge> Detector for Machine<J> {
     fn events(&mut self, batch: &[Event]) {
-        for events in batch.chunks(AHEAD) {
-            let splits = self.shadow.splits();
-            for (event, unit) in events.iter().zip(self.look_ahead(events)) {
-                let still_valid = self.shadow.splits() == splits;
-                self.event(event, if still_valid { unit } else { NO_UNIT });
-                self.events += 1;
+        let mut waiting = [Waiting::NOTHING; AHEAD];
+        let mut count = 0;
+        for (index, event) in (0..).zip(batch) {
+            let Some((access, kind)) = plain_access(event) else {
+                self.catch_up(batch, &waiting[..count]);
+                count = 0;
+                self.other(event, self.events + index);
+                continue;
+            };
+            if self.current.thread() != event.thread {
+                self.current = self.order.note_access(event.thread);
+            }
+            let is_write = kind == AccessKind::Write;
+            let repeats = J::SKIPS_REPEATED && self.recent.repeats(access, is_write, self.current);
+            waiting[count] = Waiting {
+                epoch: self.current,
+                index,
+            };
+            count += usize::from(!repeats);
+            if count == AHEAD {
+                self.catch_up(batch, &waiting);
+                count = 0;
             }
         }
+        self.catch_up(batch, &waiting[..count]);
+        self.events += batch.len() as u32;
         self.judge.tidy(&mut self.shadow, &self.order);
     }
 

@@ -137,6 +137,20 @@ impl Pages {
         }
     }
 
+    /// True only if no unit covers any of `start..end`. Looks at one page at most.
+    pub fn is_surely_free(&self, start: u64, end: u64) -> bool {
+        let number = start >> PAGE_BITS;
+        if start >= end || (end - 1) >> PAGE_BITS != number {
+            return false;
+        }
+        let Some(page) = self.page(number) else {
+            return true;
+        };
+        let granule = |addr: u64| ((addr % PAGE_BYTES) >> page.shift) as usize;
+        let slots = &page.slots[granule(start)..=granule(end - 1)];
+        slots.iter().all(|&slot| slot == Slot::EMPTY)
+    }
+
     /// The first byte in `start..end` that some unit covers, or `end`.
     pub fn next_covered(&self, start: u64, end: u64) -> u64 {
         let first_page = start >> PAGE_BITS;

@@ -93,7 +93,7 @@ impl<S: Default> Shadow<S> {
 
     /// The unit that an access of `size` bytes at `start` covers exactly, if there is one and accesses of this
     /// shape are known.
-    #[inline]
+    #[inline(always)]
     pub fn exact(&self, start: u64, size: u32) -> Option<UnitId> {
         match self.small.find(start, size) {
             Found::Exactly(id) => Some(id),
@@ -159,6 +159,10 @@ impl<S: Default> Shadow<S> {
 
     /// Cuts `start..end` into units, making those that are missing, and answers with them in order.
     pub fn pieces(&mut self, start: u64, end: u64, copy: &mut impl Duplicate<S>) -> Vec<UnitId> {
+        // The usual case: memory that is seen for the first time.
+        if self.large.is_empty() && self.small.is_surely_free(start, end) {
+            return vec![self.make(start, end)];
+        }
         let mut pieces = Vec::new();
         let mut at = start;
         while at < end {
