@@ -3,7 +3,7 @@
 //! The trace is that of a plausible program: the main thread forks workers and joins them at the end; every
 //! thread goes through routines of a dozen sites, in loops, mostly over memory of its own that it walks with
 //! locality; some routines enter critical sections, at times nested, and touch what their lock
-//! guards; once in a while a shared location is touched without its lock, which makes a race. A lock
+//! guards; a few sites forget the lock of what they touch, and once in a while any other does, which makes races. A lock
 //! is held by one thread at a time. Events are made as they are asked for, so memory does not grow with
 //! their number.
 
@@ -45,6 +45,8 @@ pub struct GenerateOptions {
     pub sites: u32,
     /// About how many events a thread does before another takes over; at least 1.
     pub run_length: u32,
+    /// Of sites that run without a lock, one in this many touches what a lock guards, which makes races; 0 is none.
+    pub racy_sites_one_in: u64,
     /// How things are named.
     pub addressing: Addressing,
     /// What the random choices start from.
@@ -60,6 +62,7 @@ impl Default for GenerateOptions {
             locks: 64,
             sites: 4096,
             run_length: 32,
+            racy_sites_one_in: 400,
             addressing: Addressing::Named,
             seed: 1,
         }

@@ -29,7 +29,12 @@ pub(crate) enum Target {
     Element(u64),
     /// Something the held lock guards.
     Shared(u64),
+    /// Something a lock guards that is not held.
+    Unguarded { lock: u32, slot: u64 },
 }
+
+/// How many locations of each lock are used again and again.
+const HOT_SLOTS: u64 = 4;
 
 pub(crate) struct Program {
     pub(crate) routines: Vec<Routine>,
@@ -48,6 +53,7 @@ impl Program {
             routines.push(routine(site, steps, random));
             site += steps;
         }
+        forget_locks(&mut routines, options);
         Self {
             routines,
             options: options.clone(),
@@ -73,13 +79,31 @@ impl Program {
     }
 }
 
+/// Lets some steps touch what a lock guards without taking it. Chosen apart from all else, so that the rest of the trace
+/// does not depend on how many there are.
+fn forget_locks(routines: &mut [Routine], options: &GenerateOptions) {
+    if options.racy_sites_one_in == 0 {
+        return;
+    }
+    let mut random = Random::new(!options.seed);
+    let unlocked = routines.iter_mut().filter(|routine| !routine.locked);
+    for step in unlocked.flat_map(|routine| &mut routine.steps) {
+        if random.one_in(options.racy_sites_one_in) {
+            step.target = Target::Unguarded {
+                lock: random.below(options.locks.into()) as u32,
+                slot: random.below(HOT_SLOTS),
+            };
+        }
+    }
+}
+
 fn routine(first_site: u32, steps: u32, random: &mut Random) -> Routine {
     let locked = random.one_in(2);
     let steps = (0..steps).map(|step| Step {
         site: SiteId(first_site + step),
         is_write: random.below(10) < 3,
         target: match random.below(10) {
-            0..6 if locked => Target::Shared(random.below(4)),
+            0..6 if locked => Target::Shared(random.below(HOT_SLOTS)),
             0..5 => Target::Element(random.below(3)),
             _ => Target::Local(random.below(12)),
         },

@@ -130,6 +130,7 @@ impl Worker {
                 self.own(self.base + 16 + 64 * array + u64::from(self.iteration))
             }
             Target::Shared(slot) => self.shared(slot, program, random),
+            Target::Unguarded { lock, slot } => guarded(lock, slot, program),
         };
         self.step += 1;
         if self.step == routine.steps.len() {
@@ -153,8 +154,6 @@ impl Worker {
 
     /// A shared location guarded by the lock taken last, or by none.
     fn shared(&self, slot: u64, program: &Program, random: &mut Random) -> u64 {
-        let locks = u64::from(program.options.locks);
-        let per_lock = (program.shared / locks).max(1);
         if random.one_in(UNGUARDED_ONE_IN) {
             return random.below(program.shared);
         }
@@ -162,11 +161,11 @@ impl Worker {
             Some(&lock) => {
                 // A lock guards a few words that are used again and again, and a longer tail.
                 let nth = if random.one_in(8) {
-                    random.below(per_lock)
+                    random.below(per_lock(program))
                 } else {
-                    slot % per_lock
+                    slot
                 };
-                (u64::from(lock) + locks * nth) % program.shared
+                guarded(lock, nth, program)
             }
             None => self.own(slot),
         }
@@ -187,4 +186,15 @@ impl Worker {
             kind,
         }
     }
+}
+
+/// How many locations each lock guards.
+fn per_lock(program: &Program) -> u64 {
+    (program.shared / u64::from(program.options.locks)).max(1)
+}
+
+/// The nth location that a lock guards.
+fn guarded(lock: u32, nth: u64, program: &Program) -> u64 {
+    let nth = nth % per_lock(program);
+    (u64::from(lock) + u64::from(program.options.locks) * nth) % program.shared
 }

@@ -42,6 +42,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = GenerateOptions::default().run_length)]
     run_length: u32,
 
+    /// Of the sites that run without a lock, one in this many touches what a lock guards, which makes races; 0 for none
+    #[arg(long, value_name = "N", default_value_t = GenerateOptions::default().racy_sites_one_in)]
+    racy_sites_one_in: u64,
+
     /// Addresses of 4 and 8 bytes, as in a real program, instead of named locations
     #[arg(long)]
     addresses: bool,
@@ -59,6 +63,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         locks: args.locks,
         sites: args.sites,
         run_length: args.run_length,
+        racy_sites_one_in: args.racy_sites_one_in,
         addressing: match args.addresses {
             true => Addressing::Addresses,
             false => Addressing::Named,

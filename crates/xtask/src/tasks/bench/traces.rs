@@ -1,7 +1,9 @@
 //! `cargo xtask bench traces`: reading a trace, and detecting its races, from text and from the native format.
 //!
-//! Every figure is of a whole process, from start to finish, the quickest of several runs. `x decode` is how many times longer
-//! than merely reading the same file (`verdict trace check`) it took.
+//! Every figure is of a whole process, from start to finish, the quickest of several runs. A trace is read on one core while
+//! races are detected on another, so there are two rates: by the clock, and by the time both cores took together, which is
+//! what one core alone would reach. `x decode` is how many times more of that time it took than merely reading the same
+//! file (`verdict trace check`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,14 +29,14 @@ pub(crate) struct Args {
 }
 
 /// What is detected with, and the million events a second that are wanted from text and from the native format.
-const ALGORITHMS: [(&str, Option<f64>, Option<f64>); 7] = [
-    ("fasttrack", Some(10.0), Some(40.0)),
-    ("hb", Some(5.0), None),
-    ("hybrid", None, None),
-    ("adjacent", None, None),
-    ("local", None, None),
-    ("race", None, None),
-    ("current", None, None),
+const ALGORITHMS: [(&str, [Option<u32>; 2]); 7] = [
+    ("fasttrack", [Some(10), Some(40)]),
+    ("hb", [Some(5), None]),
+    ("hybrid", [None, None]),
+    ("adjacent", [None, None]),
+    ("local", [None, None]),
+    ("race", [None, None]),
+    ("current", [None, None]),
 ];
 
 /// How many times longer the trace is that shows whether memory grows with the number of events.
@@ -48,34 +50,70 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     let verdict = build()?;
     let folder = target_folder().join("bench");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let text = folder.join("trace.std");
-    let native = folder.join("trace.vtrace");
-    make_traces(&verdict, args, &text, &native)?;
+    let files = [folder.join("trace.std"), folder.join("trace.vtrace")];
+    make_traces(&verdict, args, &files)?;
+    rates(&verdict, args, &files)?;
+    growth(&verdict, args, &folder)
+}
+
+/// One line for each detector, text and native side by side.
+fn rates(verdict: &Path, args: &Args, files: &[PathBuf; 2]) -> Result<(), String> {
     println!(
-        "{} events, {} threads; quickest of {} runs",
+        "{} events, {} threads; quickest of {} runs; million events a second\n",
         args.events, args.threads, args.runs
     );
-    println!(
-        "{:<22} {:>8} {:>8} {:>11} {:>7} {:>9} {:>9}",
-        "", "seconds", "cpu s", "million/s", "wanted", "x decode", "peak MB"
+    let columns = format!(
+        "{:>9} {:>9} {:>7} {:>9} {:>8}",
+        "by clock", "one core", "wanted", "x decode", "peak MB"
     );
-    for (name, path) in [("std", &text), ("native", &native)] {
-        let bench = Bench {
-            args,
-            verdict: &verdict,
-            name,
-            path,
-        };
-        bench.file()?;
+    println!("{:<10} {:^46} | {:^46}", "", "std", "native");
+    println!("{:<10} {columns} | {columns}", "");
+    let measure = |action: &[&str], file: &Path, exits: &[i32]| {
+        let mut command = Command::new(verdict);
+        command.args(action).arg(file);
+        quickest(args.runs, &mut command, exits)
+    };
+    let mut decodes = Vec::new();
+    for file in files {
+        decodes.push(measure(&["trace", "check"], file, &[0])?);
     }
-    growth(&verdict, args, &folder)
+    let cell = |run: &Run, decode: &Run, wanted: Option<u32>| {
+        let rate = |seconds: f64| args.events as f64 / seconds / 1e6;
+        format!(
+            "{:>9.1} {:>9.1} {:>7} {:>9.2} {:>8.1}",
+            rate(run.seconds),
+            rate(run.cpu_seconds),
+            wanted.map(|wanted| wanted.to_string()).unwrap_or_default(),
+            run.cpu_seconds / decode.cpu_seconds,
+            run.peak_bytes as f64 / 1e6,
+        )
+    };
+    let [std, native] = [0, 1].map(|file| cell(&decodes[file], &decodes[file], None));
+    println!("{:<10} {std} | {native}", "decode");
+    for (algorithm, wanted) in ALGORITHMS {
+        let mut cells = Vec::new();
+        for (file, (decode, wanted)) in files.iter().zip(decodes.iter().zip(wanted)) {
+            let detected = measure(&["detect", "--algorithm", algorithm], file, &DETECTED)?;
+            cells.push(cell(&detected, decode, wanted));
+        }
+        println!("{algorithm:<10} {} | {}", cells[0], cells[1]);
+    }
+    for (name, file) in ["std", "native"].iter().zip(files) {
+        let bytes = fs::metadata(file).map_err(|error| error.to_string())?.len();
+        let each = bytes as f64 / args.events as f64;
+        println!("{name:<10} {each:.2} bytes an event");
+    }
+    Ok(())
 }
 
 /// Peak memory on two traces over the same few locations, one of them longer.
 fn growth(verdict: &Path, args: &Args, folder: &Path) -> Result<(), String> {
     println!("\npeak MB over {GROWTH_LOCATIONS} locations, by number of events");
     let lengths = [args.events, LONGER * args.events];
-    println!("{:<22} {:>11} {:>11}", "", lengths[0], lengths[1]);
+    println!(
+        "{:<10} {:>11} {:>11} {:>7}",
+        "", lengths[0], lengths[1], "ratio"
+    );
     let traces = lengths.map(|events| (events, folder.join(format!("growth-{events}.vtrace"))));
     for (events, path) in &traces {
         let mut generate = Command::new(verdict);
@@ -87,64 +125,20 @@ fn growth(verdict: &Path, args: &Args, folder: &Path) -> Result<(), String> {
             .args(["--locations", &GROWTH_LOCATIONS.to_string()]);
         run_command(&mut generate)?;
     }
-    for (algorithm, ..) in ALGORITHMS {
+    for (algorithm, _) in ALGORITHMS {
         let mut peaks = Vec::new();
         for (_, path) in &traces {
             let mut detect = Command::new(verdict);
             detect.args(["detect", "--algorithm", algorithm]).arg(path);
             peaks.push(quickest(1, &mut detect, &DETECTED)?.peak_bytes as f64 / 1e6);
         }
-        println!("{algorithm:<22} {:>11.1} {:>11.1}", peaks[0], peaks[1]);
-    }
-    Ok(())
-}
-
-struct Bench<'a> {
-    args: &'a Args,
-    verdict: &'a Path,
-    name: &'a str,
-    path: &'a Path,
-}
-
-impl Bench<'_> {
-    fn file(&self) -> Result<(), String> {
-        let bytes = fs::metadata(self.path)
-            .map_err(|error| error.to_string())?
-            .len();
-        let per_event = bytes as f64 / self.args.events as f64;
-        let mut check = Command::new(self.verdict);
-        check.args(["trace", "check"]).arg(self.path);
-        let decode = quickest(self.args.runs, &mut check, &[0])?;
-        self.print("decode", &decode, &decode, None);
-        for (algorithm, from_text, from_native) in ALGORITHMS {
-            let mut detect = Command::new(self.verdict);
-            detect
-                .args(["detect", "--algorithm", algorithm])
-                .arg(self.path);
-            let detected = quickest(self.args.runs, &mut detect, &DETECTED)?;
-            let wanted = if self.name == "std" {
-                from_text
-            } else {
-                from_native
-            };
-            self.print(algorithm, &detected, &decode, wanted);
-        }
-        println!("{:<22} {per_event:.2} bytes an event", self.name);
-        Ok(())
-    }
-
-    fn print(&self, what: &str, run: &Run, decode: &Run, wanted: Option<f64>) {
+        let [shorter, longer] = [peaks[0], peaks[1]];
         println!(
-            "{:<22} {:>8.3} {:>8.3} {:>11.1} {:>7} {:>9.2} {:>9.1}",
-            format!("{} {what}", self.name),
-            run.seconds,
-            run.cpu_seconds,
-            self.args.events as f64 / run.seconds / 1e6,
-            wanted.map(|wanted| wanted.to_string()).unwrap_or_default(),
-            run.seconds / decode.seconds,
-            run.peak_bytes as f64 / 1e6,
+            "{algorithm:<10} {shorter:>11.1} {longer:>11.1} {:>7.2}",
+            longer / shorter
         );
     }
+    Ok(())
 }
 
 /// The binary that users get.
@@ -160,7 +154,7 @@ fn target_folder() -> PathBuf {
     }
 }
 
-fn make_traces(verdict: &Path, args: &Args, text: &Path, native: &Path) -> Result<(), String> {
+fn make_traces(verdict: &Path, args: &Args, [text, native]: &[PathBuf; 2]) -> Result<(), String> {
     let mut generate = Command::new(verdict);
     generate
         .args(["trace", "generate"])
