@@ -41,7 +41,7 @@ impl Recent {
     #[inline(always)]
     pub fn repeats(&mut self, access: &Access, is_write: bool, epoch: Epoch) -> bool {
         let addr = access.addr.0;
-        if (addr / ADDRESSES | u64::from(access.size / SIZES)) != 0 {
+        if (addr / ADDRESSES) | u64::from(access.size / SIZES) != 0 {
             return false;
         }
         let key = addr << 8 | u64::from(access.size) << 1 | u64::from(is_write);
