@@ -3,18 +3,21 @@
 use crate::memory::{CacheMemoryError, CodeCopy, CodeMemory};
 use crate::tables::Tables;
 use rustc_hash::{FxHashMap, FxHashSet};
-use verdict_cpu::layout::{CACHE_LEN, CACHE_START, PAGE};
+use verdict_cpu::layout::{CACHE_LEN, CACHE_LINK_EXIT, CACHE_START, PAGE};
 use verdict_translate::{
     Block, ControlMark, FaultEntry, Instrumentation, LoggedAccess, Request, Scope, TranslateError,
-    Way, indirect_pad, translate,
+    Way, indirect_pad, link_exit, translate,
 };
 
 /// Names a block of the current generation of the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockId(pub u32);
 
-/// Bytes at the start of the cache in which one-off blocks are made, over and over.
+/// Where one-off blocks are made, over and over, and how many bytes they have there.
+const ONE_OFF_START: u64 = CACHE_LINK_EXIT + 64;
 const ONE_OFF_LEN: u64 = 64 << 10;
+/// Where the blocks that stay begin.
+const BLOCKS_START: u64 = ONE_OFF_START + ONE_OFF_LEN;
 /// Room that a block and its pad need at most: 64 instructions, each with log code and a far operand.
 const BLOCK_LEN_MAX: usize = 32 << 10;
 
@@ -33,8 +36,8 @@ struct Entry {
     incoming: Vec<u32>,
     pad: Option<u64>,
     live: bool,
-    /// The furthest way out that was ever used, as a link number.
-    furthest: Option<u32>,
+    /// How far along the path the furthest link is that was ever used.
+    furthest: u16,
 }
 
 struct LinkEntry {
@@ -45,6 +48,8 @@ struct LinkEntry {
     stub: u64,
     /// The block it leaves.
     from: BlockId,
+    /// Instructions of the path before it.
+    retired: u16,
     /// For a way off the block's path: the branch, and the way that the path follows.
     leaves: Option<(u64, Way)>,
 }
@@ -58,8 +63,8 @@ pub struct FaultSite {
     pub host: u64,
     /// The block's fault entry.
     pub entry: FaultEntry,
-    /// Guest instructions of the block that had not retired.
-    pub unretired: u32,
+    /// What to add to the budget so that exactly the retired instructions are charged.
+    pub due: i64,
 }
 
 impl FaultSite {
@@ -68,7 +73,7 @@ impl FaultSite {
             pc: entry.pc,
             host: code + u64::from(entry.host),
             entry,
-            unretired: instructions - u32::from(entry.retired),
+            due: i64::from(if entry.charged { instructions } else { 0 }) - i64::from(entry.retired),
         }
     }
 }
@@ -154,7 +159,8 @@ impl CodeCache {
         lookup_routine: u64,
     ) -> Result<Self, CacheMemoryError> {
         let mut memory = CodeMemory::new()?;
-        memory.truncate(CACHE_START + ONE_OFF_LEN);
+        memory.write(CACHE_LINK_EXIT, &link_exit());
+        memory.truncate(BLOCKS_START);
         Ok(CodeCache {
             memory,
             tables: Tables::new(lookup_routine).map_err(CacheMemoryError::from)?,
@@ -236,9 +242,11 @@ impl CodeCache {
             patch: host + u64::from(link.patch),
             stub: host + u64::from(link.stub),
             from: id,
+            retired: link.retired,
             leaves: link.leaves,
         }));
-        for page in pages(&block.ranges) {
+        let ranges: Box<[_]> = [block.ranges, block.ahead].concat().into();
+        for page in pages(&ranges) {
             self.by_page.entry(page).or_default().push(id);
         }
         self.by_pc.insert(pc, id);
@@ -246,7 +254,7 @@ impl CodeCache {
             pc,
             host,
             host_len: block.code.len() as u32,
-            ranges: block.ranges.into(),
+            ranges,
             instructions: block.instructions,
             log_words: block.log_words.into(),
             faults: block.faults.into(),
@@ -256,7 +264,7 @@ impl CodeCache {
             incoming: Vec::new(),
             pad: None,
             live: true,
-            furthest: None,
+            furthest: 0,
         });
         Ok(id)
     }
@@ -275,10 +283,15 @@ impl CodeCache {
     /// the path was a bad guess: the block is forgotten, to be made again along the way that was really taken. Returns
     /// whether the link still exists.
     pub fn first_use(&mut self, link: u32) -> bool {
-        let LinkEntry { from, leaves, .. } = self.links[link as usize];
+        let LinkEntry {
+            from,
+            leaves,
+            retired,
+            ..
+        } = self.links[link as usize];
         let entry = &mut self.entries[from.0 as usize];
-        let further = entry.furthest.is_some_and(|furthest| furthest > link);
-        entry.furthest = entry.furthest.max(Some(link));
+        let further = entry.furthest > retired;
+        entry.furthest = entry.furthest.max(retired);
         match leaves {
             Some((branch, followed))
                 if !further && entry.live && !self.ways.contains_key(&branch) =>
@@ -325,9 +338,10 @@ impl CodeCache {
                 if self.is_full() {
                     return;
                 }
-                let pad = self.memory.next();
-                let code = indirect_pad(pc, host, pad);
-                self.memory.append(&code);
+                let at = self.memory.next();
+                let made = indirect_pad(pc, host, at);
+                self.memory.append(&made.code);
+                let pad = at + u64::from(made.entry);
                 self.entries[block.0 as usize].pad = Some(pad);
                 pad
             }
@@ -344,7 +358,7 @@ impl CodeCache {
     ) -> Result<OneOff, TranslateError> {
         let block = translate(&Request {
             pc,
-            code_address: CACHE_START,
+            code_address: ONE_OFF_START,
             block_id: ONE_OFF_BLOCK_ID,
             scope: Scope::OneOff { instructions },
             instrumentation: self.instrumentation,
@@ -358,10 +372,10 @@ impl CodeCache {
             block.code.len() as u64 <= ONE_OFF_LEN,
             "a one-off block outgrew its place"
         );
-        self.memory.write(CACHE_START, &block.code);
+        self.memory.write(ONE_OFF_START, &block.code);
         self.stats.one_offs += 1;
         let one_off = OneOff {
-            host: CACHE_START,
+            host: ONE_OFF_START,
             instructions: block.instructions,
         };
         self.one_off = Some(block);
@@ -393,10 +407,10 @@ impl CodeCache {
 
     /// Leads a host address back to the guest instruction it belongs to.
     pub fn fault_site(&self, host: u64) -> Option<FaultSite> {
-        if host < CACHE_START + ONE_OFF_LEN {
+        if host < BLOCKS_START {
             let block = self.one_off.as_ref()?;
-            return fault_entry(&block.faults, host - CACHE_START)
-                .map(|entry| FaultSite::new(CACHE_START, entry, block.instructions));
+            return fault_entry(&block.faults, host.checked_sub(ONE_OFF_START)?)
+                .map(|entry| FaultSite::new(ONE_OFF_START, entry, block.instructions));
         }
         let after = self.entries.partition_point(|entry| entry.host <= host);
         let block = self.entries.get(after.checked_sub(1)?)?;
@@ -503,7 +517,7 @@ impl CodeCache {
         self.by_page.clear();
         self.links.clear();
         self.tables.clear();
-        self.memory.truncate(CACHE_START + ONE_OFF_LEN);
+        self.memory.truncate(BLOCKS_START);
         self.stats.flushes += 1;
     }
 

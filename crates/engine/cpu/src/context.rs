@@ -43,7 +43,7 @@ pub enum ExitReason {
     Syscall = 3,
     /// An instruction that the engine performs itself; rip is that instruction.
     Emulate = 4,
-    /// The budget does not suffice for the block at rip; nothing of it has run.
+    /// The budget may not suffice for the block at rip; nothing of it has run.
     Budget = 5,
     /// A one-off block has run to its end at rip.
     OneOff = 6,
@@ -65,17 +65,21 @@ impl ExitReason {
     }
 }
 
+/// Parts of the budget. The first is for branches through the tables.
+pub const BUDGET_PARTS: usize = 4;
+
 /// Everything that translated code and the engine share, at [`layout::CONTEXT`].
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Context {
-    // What running code uses all the time, in one cache line.
-    /// Instructions that may still retire before control must come back.
-    pub budget: i64,
-    /// Where the next word of the access log goes.
-    pub log_next: u64,
+    // What running code uses all the time, in one cache line (the log uses a second one).
+    /// Instructions that may still retire before control must come back, less a reserve, in parts: see
+    /// [`Context::budget`].
+    pub budget_parts: [i64; BUDGET_PARTS],
     /// Registers that translated code has borrowed.
     pub borrowed: [u64; 6],
+    /// Where the next word of the access log goes.
+    pub log_next: u64,
     /// General registers while the guest does not run.
     pub gpr: [u64; 16],
     /// Guest instruction pointer, valid as the exit reason says.
@@ -113,6 +117,28 @@ pub struct Context {
 impl Context {
     /// The value of [`Context::canary`].
     pub const CANARY: u64 = 0x7645_5244_4943_5421;
+
+    /// Instructions that may still retire, less the translator's reserve: while it is not negative, any block may run
+    /// as a whole.
+    ///
+    /// It is kept in parts because each change of one waits for the one before it, which takes longer than a short
+    /// block. Code comes back as soon as one part is used up; what the others still hold is spread anew.
+    pub fn budget(&self) -> i64 {
+        self.budget_parts.iter().sum()
+    }
+
+    /// Sets the whole budget.
+    pub fn set_budget(&mut self, budget: i64) {
+        let parts = BUDGET_PARTS as i64;
+        let share = (budget / parts).max(0);
+        self.budget_parts = [share; BUDGET_PARTS];
+        self.budget_parts[0] = budget - share * (parts - 1);
+    }
+
+    /// Adds to the budget, or takes off it.
+    pub fn add_budget(&mut self, instructions: i64) {
+        self.budget_parts[0] += instructions;
+    }
 }
 
 const _: () = assert!(size_of::<Context>() as u64 <= layout::CONTEXT_LEN);
@@ -131,6 +157,10 @@ pub mod offset {
     pub const fn borrowed(index: usize) -> u32 {
         (CONTEXT as usize + offset_of!(Context, borrowed) + 8 * index) as u32
     }
+    /// Address of a part of the budget.
+    pub const fn budget(part: usize) -> u32 {
+        (CONTEXT as usize + offset_of!(Context, budget_parts) + 8 * part) as u32
+    }
     macro_rules! field {
         ($($name:ident = $field:ident),*) => {
             $(
@@ -142,7 +172,6 @@ pub mod offset {
     field!(
         RIP = rip,
         RFLAGS = rflags,
-        BUDGET = budget,
         EXIT_REASON = exit_reason,
         EXIT_ARG = exit_arg,
         TARGET = target,

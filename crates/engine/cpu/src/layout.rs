@@ -12,6 +12,8 @@ pub const PIE_BASE: u64 = IMAGES_START;
 
 /// Code cache as it is executed.
 pub const CACHE_START: u64 = 0x4000_0000;
+/// Where the cache's first code lies: the way out of a block through a link that does not lead to a block yet.
+pub const CACHE_LINK_EXIT: u64 = CACHE_START;
 /// Bytes reserved for the code cache.
 pub const CACHE_LEN: u64 = 0x1000_0000;
 

@@ -6,7 +6,7 @@ use crate::random::Random;
 use crate::state::State;
 use verdict_cache::{BlockId, GuestCode, ONE_OFF_BLOCK_ID};
 use verdict_cpu::ExitReason;
-use verdict_translate::{AccessKind, TranslateError};
+use verdict_translate::{AccessKind, BUDGET_RESERVE, TranslateError};
 
 /// How blocks are cut.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub(crate) struct Ran {
 
 /// Runs on from the state that is loaded, for so many instructions.
 pub(crate) fn run(machine: &mut Machine, program: &Encoded, budget: u64, shape: &mut Shape) -> Ran {
-    machine.context().budget = budget as i64;
+    machine.context().set_budget(budget as i64 - BUDGET_RESERVE);
     let mut logged = Vec::new();
     let stop = run_blocks(machine, program, shape, &mut logged);
     if let Stop::Fault(faulted) = &stop {
@@ -65,9 +65,9 @@ pub(crate) fn run(machine: &mut Machine, program: &Encoded, budget: u64, shape: 
         Stop::Fault(faulted) => faulted.state.clone(),
         _ => machine.store(rip),
     };
-    let mut retired = budget as i64 - machine.context().budget;
+    let mut retired = budget as i64 - left(machine);
     match &stop {
-        Stop::Fault(faulted) => retired -= i64::from(faulted.unretired),
+        Stop::Fault(faulted) => retired -= faulted.due,
         Stop::Over => {
             // The `syscall` is the test's, not the program's.
             retired -= 1;
@@ -90,7 +90,7 @@ fn run_blocks(
     logged: &mut Vec<Logged>,
 ) -> Stop {
     loop {
-        let left = machine.context().budget;
+        let left = left(machine);
         if left <= 0 {
             return Stop::Budget;
         }
@@ -99,7 +99,13 @@ fn run_blocks(
                 let instructions = (1 + random.below(7)).min(left as u64) as u32;
                 one_off(machine, program, instructions, logged)
             }
-            Shape::Linked => block(machine, program),
+            Shape::Linked if left < BUDGET_RESERVE => {
+                one_off(machine, program, left as u32, logged)
+            }
+            Shape::Linked => {
+                machine.context().set_budget(left - BUDGET_RESERVE);
+                block(machine, program)
+            }
         };
         let host = match entry {
             Ok(host) => host,
@@ -124,16 +130,7 @@ fn run_blocks(
                     machine.cache.make_indirect(block);
                 }
             }
-            Some(ExitReason::OneOff) => {}
-            Some(ExitReason::Budget) => {
-                let left = machine.context().budget;
-                if left <= 0 {
-                    return Stop::Budget;
-                }
-                if let Some(stop) = last_piece(machine, program, left as u32, logged) {
-                    return stop;
-                }
-            }
+            Some(ExitReason::OneOff | ExitReason::Budget) => {}
             Some(ExitReason::Syscall) if machine.context().rip == program.end + 2 => {
                 return Stop::Over;
             }
@@ -144,33 +141,9 @@ fn run_blocks(
     }
 }
 
-/// The budget does not suffice for the next block: runs as much of it as the budget allows.
-fn last_piece(
-    machine: &mut Machine,
-    program: &Encoded,
-    left: u32,
-    logged: &mut Vec<Logged>,
-) -> Option<Stop> {
-    let host = match one_off(machine, program, left, logged) {
-        Ok(host) => host,
-        Err(TranslateError::Fetch { address }) => return Some(Stop::Fetch(address)),
-    };
-    machine.enter(host, Running::Engine);
-    if let Some(faulted) = machine.faulted.take() {
-        return Some(Stop::Fault(Box::new(faulted)));
-    }
-    match ExitReason::from_raw(machine.context().exit_reason) {
-        Some(ExitReason::OneOff) => None,
-        Some(ExitReason::Indirect) => {
-            let context = machine.context();
-            context.rip = context.target;
-            None
-        }
-        Some(ExitReason::Syscall) if machine.context().rip == program.end + 2 => Some(Stop::Over),
-        other => Some(Stop::Unexpected(format!(
-            "exit {other:?} of a one-off block"
-        ))),
-    }
+/// Instructions that may still retire.
+fn left(machine: &mut Machine) -> i64 {
+    machine.context().budget() + BUDGET_RESERVE
 }
 
 /// A word of the program's data, by which the translator guesses where a jump through memory goes.
@@ -206,7 +179,7 @@ fn one_off(
         read_word: &read_word,
     };
     let made = machine.cache.one_off(pc, instructions, &guest)?;
-    machine.context().budget -= i64::from(made.instructions);
+    machine.context().add_budget(-i64::from(made.instructions));
     Ok(made.host)
 }
 

@@ -37,8 +37,8 @@ pub(crate) struct Faulted {
     pub(crate) fault: Fault,
     /// At the instruction that faulted.
     pub(crate) state: State,
-    /// Under the engine: instructions of the block that had not retired.
-    pub(crate) unretired: u32,
+    /// Under the engine: what the budget lacks for exactly the retired instructions to be charged.
+    pub(crate) due: i64,
     /// Under the engine: the block had logged so many of its instructions' accesses.
     pub(crate) interrupted_log: Option<(u32, u16)>,
 }
@@ -146,7 +146,7 @@ impl Machine {
                 self.faulted = Some(Faulted {
                     fault: fault_of(frame),
                     state,
-                    unretired: 0,
+                    due: 0,
                     interrupted_log: None,
                 });
                 SignalVerdict::LeaveGuest
@@ -211,7 +211,7 @@ impl Machine {
         self.faulted = Some(Faulted {
             fault: fault_of(frame),
             state,
-            unretired: site.unretired - u32::from(trapped),
+            due: site.due - i64::from(trapped),
             interrupted_log: (site.entry.log_words > 0)
                 .then_some((u32::from(site.entry.retired), site.entry.log_words)),
         });

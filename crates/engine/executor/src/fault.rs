@@ -89,7 +89,6 @@ impl Executor {
         let rflags = frame.rflags();
         let gprs = frame.gprs();
         let (fs_base, vectors) = (frame.fs_base, frame.xsave_area());
-        let unretired = site.unretired - u32::from(trapped);
         // A breakpoint with prefixes is longer than one byte.
         let executed = if trapped { frame.rip() - site.host } else { 0 };
         let context = self.context();
@@ -100,7 +99,7 @@ impl Executor {
         context.rip = site.pc + executed;
         context.rflags = rflags & !0x10100; // TF, RF
         context.guest_fs = fs_base;
-        context.budget += i64::from(unretired);
+        context.add_budget(site.due - i64::from(trapped));
         context.exit_reason = ExitReason::Fault as u64;
         if site.entry.log_words > 0 {
             // The block was interrupted while logging: note how far it came.

@@ -8,7 +8,7 @@ use verdict_cpu::{Context, ExitReason, Gpr, read_gs_base, write_gs_base};
 use verdict_kernel::{ExecRequest, ForkRequest, ForkSide, Idle, Journal, Outcome, Role, bit};
 use verdict_protocol::{Deadlock, ExecutorConfig, Inherited};
 use verdict_schedule::{Decision, DecisionPoint, Next, Reason};
-use verdict_translate::TranslateError;
+use verdict_translate::{BUDGET_RESERVE, TranslateError};
 
 /// Longest slice: how late the guest may notice a signal from outside.
 const SLICE_MAX: u64 = 1 << 20;
@@ -281,7 +281,7 @@ impl Executor {
         }
         self.thread_resumes();
         self.load_thread();
-        self.context().budget = budget as i64;
+        self.context().set_budget(budget as i64 - BUDGET_RESERVE);
         let before = self.config.stats.then(Instant::now);
         let translated = self.times.translate_ns;
         let slice = self.run_blocks(end);
@@ -355,7 +355,7 @@ impl Executor {
         if context.canary != Context::CANARY {
             self.engine_fault("the guest wrote over the engine's memory");
         }
-        let left = u64::try_from(context.budget).unwrap_or(0);
+        let left = u64::try_from(context.budget() + BUDGET_RESERVE).unwrap_or(0);
         let (gpr, rip, rflags, fs_base) =
             (context.gpr, context.rip, context.rflags, context.guest_fs);
         let retired = budget - left.min(budget);
@@ -387,59 +387,45 @@ impl Executor {
 
     fn run_blocks(&mut self, end: SliceEnd) -> Slice {
         loop {
+            let left = self.left();
+            if left <= 0 {
+                return Slice::Done;
+            }
             let pc = self.context().rip;
             let entry = if self.steps_alone(pc) {
                 self.one_off(pc, 1)
-            } else {
+            } else if self.cache.is_watched(pc) {
+                return Slice::Watch;
+            } else if left >= BUDGET_RESERVE {
+                self.context().set_budget(left - BUDGET_RESERVE);
                 self.block(pc)
+            } else if end == SliceEnd::AtBlock {
+                return Slice::Done;
+            } else {
+                self.one_off(pc, left as u32)
             };
             let host = match entry {
                 Ok(host) => host,
                 Err(TranslateError::Fetch { address }) => return Slice::Fetch(address),
             };
             self.enter(host);
-            loop {
-                let Some(reason) = ExitReason::from_raw(self.context().exit_reason) else {
-                    self.engine_fault("the guest wrote over the engine's memory");
-                };
-                match reason {
-                    ExitReason::Syscall => return Slice::Syscall,
-                    ExitReason::Emulate => return Slice::Emulate,
-                    ExitReason::Fault => return Slice::Fault,
-                    // What is due at the end of a slice comes before the instruction, watched or not.
-                    ExitReason::Watch if self.context().budget <= 0 => return Slice::Done,
-                    ExitReason::Watch => return Slice::Watch,
-                    ExitReason::Link => {
-                        self.follow_link();
-                        break;
-                    }
-                    ExitReason::Indirect => {
-                        self.follow_indirect();
-                        if self.context().budget <= 0 {
-                            return Slice::Done;
-                        }
-                        break;
-                    }
-                    ExitReason::OneOff => {
-                        if self.context().budget <= 0 {
-                            return Slice::Done;
-                        }
-                        break;
-                    }
-                    ExitReason::Budget => {
-                        let left = self.context().budget;
-                        if left <= 0 || end == SliceEnd::AtBlock {
-                            return Slice::Done;
-                        }
-                        let pc = self.context().rip;
-                        match self.one_off(pc, left as u32) {
-                            Ok(host) => self.enter(host),
-                            Err(TranslateError::Fetch { address }) => return Slice::Fetch(address),
-                        }
-                    }
-                }
+            let Some(reason) = ExitReason::from_raw(self.context().exit_reason) else {
+                self.engine_fault("the guest wrote over the engine's memory");
+            };
+            match reason {
+                ExitReason::Syscall => return Slice::Syscall,
+                ExitReason::Emulate => return Slice::Emulate,
+                ExitReason::Fault => return Slice::Fault,
+                ExitReason::Link => self.follow_link(),
+                ExitReason::Indirect => self.follow_indirect(),
+                ExitReason::OneOff | ExitReason::Budget | ExitReason::Watch => {}
             }
         }
+    }
+
+    /// Instructions that the slice has left.
+    fn left(&mut self) -> i64 {
+        self.context().budget() + BUDGET_RESERVE
     }
 
     fn enter(&mut self, host: u64) {
@@ -489,7 +475,7 @@ impl Executor {
         if let Some(events) = &mut self.events {
             events.one_off(&self.cache);
         }
-        self.context().budget -= i64::from(made.instructions);
+        self.context().add_budget(-i64::from(made.instructions));
         Ok(made.host)
     }
 

@@ -1,14 +1,15 @@
 //! One block, from guest bytes to host code.
 
 use crate::accesses::{AccessLog, LoggedAccess, prefix_with_free_registers};
+use crate::budget::{JRCXZ, SHORT_JUMP, better_cut, charge_point};
 use crate::control::{ControlMark, registers_noted};
 use crate::emit::{Emitter, Forward};
-use crate::flags;
+use crate::flags::Ahead;
 use crate::operands::{
     GprSet, free_legacy_register, free_register, load_branch_target, load_branch_target_at_rcx,
     names_high_byte, register_of, register_of_32, registers_used,
 };
-use crate::trace::{Bytes, Step, Terminator, Way, decode};
+use crate::trace::{Bytes, Step, Terminator, Way, Window, decode};
 use iced_x86::{
     Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
     Register,
@@ -79,6 +80,8 @@ pub struct Link {
     pub patch: u32,
     /// Offset in the block of the stub, to unlink again.
     pub stub: u32,
+    /// Guest instructions of the path that have run when it is taken.
+    pub retired: u16,
     /// For a way off the path: the conditional branch, and the way that the path follows.
     pub leaves: Option<(u64, Way)>,
 }
@@ -114,6 +117,8 @@ pub struct FaultEntry {
     pub host: u32,
     /// Guest instructions of the block retired before it.
     pub retired: u16,
+    /// Whether the budget has been charged for the whole path by then; if not, for none of it.
+    pub charged: bool,
     /// Words of the access log written before it, or 0 if the log is not open here.
     pub log_words: u16,
     /// Registers to be restored if the CPU faults here.
@@ -127,6 +132,8 @@ pub struct Block {
     pub pc: u64,
     /// Guest addresses and lengths of the instructions, neighbours joined.
     pub ranges: Vec<(u64, u32)>,
+    /// Code on other pages that the translator looked at: if it changes, the translation is void as well.
+    pub ahead: Vec<(u64, u32)>,
     /// Guest instructions on the whole path.
     pub instructions: u32,
     /// Host code for [`Request::code_address`].
@@ -159,7 +166,8 @@ pub enum TranslateError {
 /// Translates the block at `request.pc`.
 pub fn translate(request: &Request<'_>) -> Result<Block, TranslateError> {
     let mut info = InstructionInfoFactory::new();
-    let (mut steps, mut terminator) = decode(request)?;
+    let mut code = Window::new(request);
+    let (mut steps, mut terminator) = decode(request, &mut code)?;
     if request.instrumentation != Instrumentation::None {
         let instructions: Vec<Instruction> = steps
             .iter()
@@ -176,7 +184,16 @@ pub fn translate(request: &Request<'_>) -> Result<Block, TranslateError> {
                 Terminator::Next(steps.last().expect("at least one instruction fits").next());
         }
     }
-    Ok(Builder::new(request, info, &steps, &terminator).build(&steps, &terminator))
+    let mut builder = Builder::new(request, info, code);
+    if let Terminator::Next(pc) = terminator
+        && matches!(request.scope, Scope::Cached { .. })
+        && !builder.flags_dead_at(pc)
+        && let Some(cut) = better_cut(&steps)
+    {
+        terminator = Terminator::Next(steps[cut].instruction().ip());
+        steps.truncate(cut);
+    }
+    Ok(builder.build(&steps, &terminator))
 }
 
 /// Registers that the log must not borrow while the instruction is logged and runs.
@@ -207,6 +224,10 @@ struct SideExit {
     /// Guest instructions retired when it is taken.
     retired: u16,
     words: u16,
+    /// Whether the whole path has been charged by then.
+    charged: bool,
+    /// Whether the log is open.
+    logging: bool,
     to: SideTarget,
 }
 
@@ -214,74 +235,85 @@ enum SideTarget {
     /// A known guest address, off the way that the path follows past the branch.
     Direct {
         target: u64,
-        branch: u64,
-        follows: Way,
+        leaves: Option<(u64, Way)>,
     },
     /// rcx holds the guest target less this; the guest's rcx is in slot 0.
     Missed(u64),
 }
 
-struct Builder<'a> {
-    request: &'a Request<'a>,
+pub(crate) struct Builder<'a> {
+    pub(crate) request: &'a Request<'a>,
     info: InstructionInfoFactory,
-    emit: Emitter,
+    code: Window<'a>,
+    /// Code beyond the path on which the translation depends.
+    ahead: Vec<(u64, u32)>,
+    pub(crate) emit: Emitter,
     /// Guest instructions of the whole path.
-    count: u32,
+    pub(crate) count: u32,
+    /// Whether the budget has been charged for all of them.
+    pub(crate) charged: bool,
     faults: Vec<FaultEntry>,
-    links: Vec<Link>,
-    /// Jumps that lead out at the end of the path.
-    ends: Vec<(Forward, u64)>,
+    pub(crate) links: Vec<Link>,
     sides: Vec<SideExit>,
     borrowed: Borrowed,
     log: Option<AccessLog>,
+    log_closed: bool,
     log_words: Vec<u16>,
     pcs: Vec<u64>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(
-        request: &'a Request<'a>,
-        info: InstructionInfoFactory,
-        steps: &[Step],
-        terminator: &Terminator,
-    ) -> Self {
+    fn new(request: &'a Request<'a>, info: InstructionInfoFactory, code: Window<'a>) -> Self {
         Builder {
             request,
             info,
+            code,
+            ahead: Vec::new(),
             emit: Emitter::new(request.code_address),
-            count: steps.len() as u32 + u32::from(terminator.instruction().is_some()),
-            faults: Vec::with_capacity(steps.len() + 2),
+            count: 0,
+            // The engine charges for a one-off block before it runs.
+            charged: matches!(request.scope, Scope::OneOff { .. }),
+            faults: Vec::with_capacity(BLOCK_INSTRUCTIONS_MAX + 2),
             links: Vec::new(),
-            ends: Vec::new(),
             sides: Vec::new(),
             borrowed: Borrowed::default(),
             log: None,
+            log_closed: false,
             log_words: Vec::new(),
             pcs: Vec::new(),
         }
     }
 
     fn build(mut self, steps: &[Step], terminator: &Terminator) -> Block {
+        self.count = steps.len() as u32 + u32::from(terminator.instruction().is_some());
         self.mark(self.request.pc, 0);
         if let Terminator::Watch(pc) = *terminator {
             self.emit.exit_at(ExitReason::Watch, pc);
             return self.finish(vec![(pc, 1)]);
         }
-        let budget = self.check_budget(steps, terminator);
+        let charge_point = match self.charged {
+            true => None,
+            false => charge_point(steps, terminator),
+        };
         if self.request.instrumentation != Instrumentation::None {
             self.open_log(steps, terminator);
         }
         for (number, step) in steps.iter().enumerate() {
+            if charge_point == Some(number) {
+                self.charge_path();
+            }
             self.step(number as u16, step);
         }
         self.terminate(steps.len() as u16, terminator);
-        self.stubs(budget);
+        self.stubs();
         if self.request.instrumentation == Instrumentation::Everything {
             let path = steps.iter().map(Step::instruction);
             let all = path.chain(terminator.instruction());
             self.pcs = all.map(Instruction::ip).collect();
         }
-        self.finish(ranges(steps, terminator))
+        let ranges = ranges(steps, terminator);
+        self.ahead = on_other_pages(&ranges, &self.ahead);
+        self.finish(ranges)
     }
 
     fn finish(self, ranges: Vec<(u64, u32)>) -> Block {
@@ -292,6 +324,7 @@ impl<'a> Builder<'a> {
         Block {
             pc: self.request.pc,
             ranges,
+            ahead: self.ahead,
             instructions: self.count,
             code: self.emit.bytes,
             links: self.links,
@@ -313,32 +346,18 @@ impl<'a> Builder<'a> {
             pc,
             host: self.emit.offset() as u32,
             retired,
+            charged: self.charged,
             log_words,
             borrowed: self.borrowed,
         });
     }
 
-    /// Takes the path's length off the budget; returns the way out for when it does not suffice.
-    fn check_budget(&mut self, steps: &[Step], terminator: &Terminator) -> Option<BudgetExit> {
-        if matches!(self.request.scope, Scope::OneOff { .. }) {
-            return None;
+    pub(crate) fn flags_dead_at(&mut self, pc: u64) -> bool {
+        Ahead {
+            code: &mut self.code,
+            read: &mut self.ahead,
         }
-        let count = self.count;
-        let emit = &mut self.emit;
-        if flags::dead_at_start(steps, terminator, self.request.fetch) {
-            emit.subtract(offset::BUDGET, count);
-            return Some(BudgetExit::FlagsDead(emit.jump_if(CONDITION_SIGN)));
-        }
-        emit.store(offset::borrowed(0), Gpr::Rcx);
-        emit.load(Gpr::Rcx, offset::BUDGET);
-        emit.lea_self(Gpr::Rcx, -(count as i32));
-        emit.store(offset::BUDGET, Gpr::Rcx);
-        // The top byte is 0 unless the budget went below zero: budgets stay under 2^56.
-        emit.load_byte_rcx(offset::BUDGET + 7);
-        emit.raw(&[JRCXZ, 5]);
-        let out = emit.jump();
-        emit.load(Gpr::Rcx, offset::borrowed(0));
-        Some(BudgetExit::FlagsLive(out))
+        .flags_dead_at(pc)
     }
 
     fn open_log(&mut self, steps: &[Step], terminator: &Terminator) {
@@ -383,8 +402,7 @@ impl<'a> Builder<'a> {
                 let from = self.emit.jump_if(condition);
                 let to = SideTarget::Direct {
                     target: other,
-                    branch: instruction.ip(),
-                    follows: *follows,
+                    leaves: Some((instruction.ip(), *follows)),
                 };
                 self.side_exit(from, number, to);
             }
@@ -410,6 +428,8 @@ impl<'a> Builder<'a> {
             from,
             retired: number + 1,
             words,
+            charged: self.charged,
+            logging: self.log.is_some() && !self.log_closed,
             to,
         });
     }
@@ -528,15 +548,19 @@ impl<'a> Builder<'a> {
             self.log_words.push(log.words);
             log.close(&mut self.emit, log.words);
             log.give_back(&mut self.borrowed);
+            self.log_closed = true;
         }
         match terminator {
-            Terminator::Next(target) => self.go_to(*target),
+            Terminator::Next(target) => self.leave_to(*target, number, None),
             Terminator::Watch(pc) => self.emit.exit_at(ExitReason::Watch, *pc),
-            Terminator::Syscall(instruction) => self
-                .emit
-                .exit_at(ExitReason::Syscall, instruction.next_ip()),
+            Terminator::Syscall(instruction) => {
+                self.settle(number + 1);
+                self.emit
+                    .exit_at(ExitReason::Syscall, instruction.next_ip());
+            }
             Terminator::Emulate(instruction) => {
-                self.emit.exit_at(ExitReason::Emulate, instruction.ip())
+                self.settle(number + 1);
+                self.emit.exit_at(ExitReason::Emulate, instruction.ip());
             }
             Terminator::Branch(branch) => {
                 self.mark_closed(branch.ip(), number);
@@ -553,163 +577,97 @@ impl<'a> Builder<'a> {
 
     fn branch(&mut self, number: u16, branch: &Instruction) {
         match branch.flow_control() {
-            FlowControl::UnconditionalBranch => self.go_to(branch.near_branch_target()),
+            FlowControl::UnconditionalBranch => {
+                self.leave_to(branch.near_branch_target(), number + 1, None);
+            }
             FlowControl::Call => {
                 self.emit.push_value(branch.next_ip());
-                self.go_to(branch.near_branch_target());
+                self.leave_to(branch.near_branch_target(), number + 1, None);
             }
-            FlowControl::ConditionalBranch => self.conditional(branch),
+            FlowControl::ConditionalBranch => self.conditional(number, branch),
             FlowControl::Return | FlowControl::IndirectCall | FlowControl::IndirectBranch => {
                 self.load_target(number, branch);
                 if let Some(entry) = self.faults.last_mut() {
                     entry.log_words = 0;
                 }
-                self.go_to_rcx();
+                self.leave_to_rcx(number + 1);
             }
             other => unreachable!("{other:?} does not end a block as a branch"),
         }
     }
 
-    fn conditional(&mut self, branch: &Instruction) {
-        if branch.is_jcc_short_or_near() {
-            let taken = self.emit.jump_if(condition_of(branch));
-            self.ends.push((taken, branch.near_branch_target()));
-            self.go_to(branch.next_ip());
-            return;
-        }
-        // jrcxz and loop only come short: the original opcode with a distance of one jump.
-        let bytes = self.guest_bytes(branch);
-        self.emit.raw(&bytes[..branch.len() - 1]);
-        self.emit.raw(&[5]);
-        self.go_to(branch.next_ip());
-        self.go_to(branch.near_branch_target());
-    }
-
-    /// A direct jump out of the block (five bytes: `conditional` counts on it).
-    fn go_to(&mut self, target: u64) {
-        let jump = self.emit.jump();
-        self.ends.push((jump, target));
-    }
-
-    /// Jumps to the guest address in rcx; the guest's rcx is in slot 0.
-    fn go_to_rcx(&mut self) {
-        if matches!(self.request.scope, Scope::OneOff { .. }) {
-            self.emit.store(offset::TARGET, Gpr::Rcx);
-            self.emit.load(Gpr::Rcx, offset::borrowed(0));
-            self.emit.exit(ExitReason::Indirect);
-            return;
-        }
-        self.emit.store(offset::borrowed(1), Gpr::Rdx);
-        self.emit.raw(&[0x0f, 0xb7, 0xd1]); // movzx edx, cx
-        self.emit.raw(&[0xff, 0x24, 0xd5]); // jmp [table + rdx*8]
-        self.emit.raw(&(layout::TABLE1 as u32).to_le_bytes());
+    fn conditional(&mut self, number: u16, branch: &Instruction) {
+        let taken = if branch.is_jcc_short_or_near() {
+            self.emit.jump_if(condition_of(branch))
+        } else {
+            // jrcxz and loop only come short: the original opcode, over a jump of two bytes to a jump of five.
+            let bytes = self.guest_bytes(branch);
+            self.emit.raw(&bytes[..branch.len() - 1]);
+            self.emit.raw(&[2, SHORT_JUMP, 5]);
+            self.emit.jump()
+        };
+        self.side_exit(
+            taken,
+            number,
+            SideTarget::Direct {
+                target: branch.near_branch_target(),
+                leaves: None,
+            },
+        );
+        self.leave_to(branch.next_ip(), number + 1, None);
     }
 
     // ---- the cold end of the block ----
 
-    fn stubs(&mut self, budget: Option<BudgetExit>) {
+    fn stubs(&mut self) {
         for side in std::mem::take(&mut self.sides) {
             self.side_stub(&side);
         }
-        for (forward, target) in std::mem::take(&mut self.ends) {
-            self.link_stub(forward, target, None);
-        }
-        let count = self.count;
-        match budget {
-            None => return,
-            Some(BudgetExit::FlagsDead(out)) => {
-                self.emit.bind(out);
-                self.emit.add(offset::BUDGET, count);
-            }
-            Some(BudgetExit::FlagsLive(out)) => {
-                self.emit.bind(out);
-                self.emit.load(Gpr::Rcx, offset::BUDGET);
-                self.emit.lea_self(Gpr::Rcx, count as i32);
-                self.emit.store(offset::BUDGET, Gpr::Rcx);
-                self.emit.load(Gpr::Rcx, offset::borrowed(0));
-            }
-        }
-        self.emit.exit_at(ExitReason::Budget, self.request.pc);
     }
 
-    /// Leaves the path early: closes the log, gives back the budget of what did not run, and goes on.
+    /// Leaves the path early: closes the log, charges what has run, and goes on.
     fn side_stub(&mut self, side: &SideExit) {
         self.emit.bind(side.from);
+        self.charged = side.charged;
         if let SideTarget::Missed(expected) = side.to {
             self.emit.lea_self(Gpr::Rcx, expected as i32);
         }
-        if let Some(log) = &self.log {
+        if let (Some(log), true) = (&self.log, side.logging) {
             log.note_early_end(&mut self.emit, side.retired);
             log.close(&mut self.emit, side.words);
         }
-        let unused = self.count - u32::from(side.retired);
         match side.to {
-            SideTarget::Direct {
-                target,
-                branch,
-                follows,
-            } => {
-                if unused > 0 {
-                    self.refund(unused, target);
-                }
-                self.go_to(target);
-                let (jump, target) = self.ends.pop().expect("just pushed");
-                self.link_stub(jump, target, Some((branch, follows)));
-            }
-            SideTarget::Missed(_) => {
-                if unused > 0 {
-                    self.emit.store(offset::borrowed(1), Gpr::Rdx);
-                    self.emit.load(Gpr::Rdx, offset::BUDGET);
-                    self.emit.lea_self(Gpr::Rdx, unused as i32);
-                    self.emit.store(offset::BUDGET, Gpr::Rdx);
-                    self.emit.load(Gpr::Rdx, offset::borrowed(1));
-                }
-                self.go_to_rcx();
-            }
+            SideTarget::Direct { target, leaves } => self.leave_to(target, side.retired, leaves),
+            SideTarget::Missed(_) => self.leave_to_rcx(side.retired),
         }
-    }
-
-    fn refund(&mut self, unused: u32, target: u64) {
-        if flags::dead_at(target, self.request.fetch) {
-            self.emit.add(offset::BUDGET, unused);
-            return;
-        }
-        self.emit.store(offset::borrowed(0), Gpr::Rcx);
-        self.emit.load(Gpr::Rcx, offset::BUDGET);
-        self.emit.lea_self(Gpr::Rcx, unused as i32);
-        self.emit.store(offset::BUDGET, Gpr::Rcx);
-        self.emit.load(Gpr::Rcx, offset::borrowed(0));
     }
 
     /// Where a direct branch leads until it is linked.
-    fn link_stub(&mut self, forward: Forward, target: u64, leaves: Option<(u64, Way)>) {
+    pub(crate) fn link_stub(
+        &mut self,
+        forward: Forward,
+        target: u64,
+        retired: u16,
+        leaves: Option<(u64, Way)>,
+    ) {
         self.emit.bind(forward);
-        let stub = self.emit.offset() as u32;
-        match self.request.scope {
-            Scope::OneOff { .. } => self.emit.exit_at(ExitReason::OneOff, target),
-            Scope::Cached { first_link } => {
-                let link = first_link + self.links.len() as u32;
-                self.links.push(Link {
-                    target,
-                    patch: Emitter::patch_offset(forward),
-                    stub,
-                    leaves,
-                });
-                self.emit.store_value(offset::EXIT_ARG, u64::from(link));
-                self.emit.exit(ExitReason::Link);
-            }
-        }
+        let Scope::Cached { first_link } = self.request.scope else {
+            unreachable!("one-off blocks have no links");
+        };
+        let link = first_link + self.links.len() as u32;
+        self.links.push(Link {
+            target,
+            patch: Emitter::patch_offset(forward),
+            stub: self.emit.offset() as u32,
+            retired,
+            leaves,
+        });
+        self.emit.store_half(offset::EXIT_ARG, link);
+        self.emit.jump_to(layout::CACHE_LINK_EXIT);
     }
 }
 
-enum BudgetExit {
-    FlagsDead(Forward),
-    FlagsLive(Forward),
-}
-
-const CONDITION_SIGN: u8 = 8;
 const SLOT_FAR: usize = 3;
-const JRCXZ: u8 = 0xe3;
 
 /// The low nibble of a conditional branch's opcode.
 fn condition_of(branch: &Instruction) -> u8 {
@@ -733,4 +691,24 @@ fn ranges(steps: &[Step], terminator: &Terminator) -> Vec<(u64, u32)> {
         }
     }
     ranges
+}
+
+/// What was read on pages that the ranges do not touch, at most one range a page.
+fn on_other_pages(ranges: &[(u64, u32)], read: &[(u64, u32)]) -> Vec<(u64, u32)> {
+    let pages = |(start, len): (u64, u32)| {
+        start / layout::PAGE..=start.saturating_add(u64::from(len) - 1) / layout::PAGE
+    };
+    let mut others: Vec<(u64, u32)> = Vec::new();
+    for range in read {
+        let known = |page: u64| {
+            ranges
+                .iter()
+                .chain(&others)
+                .any(|range| pages(*range).contains(&page))
+        };
+        if !pages(*range).all(known) {
+            others.push(*range);
+        }
+    }
+    others
 }

@@ -1,5 +1,5 @@
 //! Encodes the few instruction shapes that translation synthesises. All operate on absolute addresses below
-//! 2 GB (the context, the tables) or on registers, and none but those named so touch the flags.
+//! 2 GB (the context, the tables; the code itself lies there too) or on registers, and none but those named so touch the flags.
 
 use iced_x86::{Encoder, Instruction};
 use verdict_cpu::{ExitReason, Gpr, offset};
@@ -54,39 +54,58 @@ impl Emitter {
         encoded.ok().map(|_| ())
     }
 
-    /// ModRM + SIB + disp32 for `[absolute]`, with `reg` in ModRM.reg.
-    fn absolute(&mut self, reg: u8, address: u32) {
-        self.raw(&[(reg & 7) << 3 | 0b100, 0x25]);
-        self.imm32(address);
+    /// ModRM + disp32 for `[absolute]` by way of rip, with `reg` in ModRM.reg; so many bytes of the instruction follow.
+    fn absolute(&mut self, reg: u8, address: u32, following: u64) {
+        self.raw(&[(reg & 7) << 3 | 0b101]);
+        let next = self.here() + 4 + following;
+        self.imm32((u64::from(address)).wrapping_sub(next) as u32);
+    }
+
+    /// ModRM and displacement for `[base + displacement]`, as short as it goes; base any register but rsp and r12.
+    fn based(&mut self, reg: u8, base: u8, displacement: i32) {
+        debug_assert!(base & 7 != 4, "rsp and r12 need a SIB");
+        let modrm = (reg & 7) << 3 | (base & 7);
+        match i8::try_from(displacement) {
+            Ok(near) => self.raw(&[0x40 | modrm, near as u8]),
+            Err(_) => {
+                self.raw(&[0x80 | modrm]);
+                self.imm32(displacement as u32);
+            }
+        }
     }
 
     /// `mov [absolute], reg`
     pub(crate) fn store(&mut self, address: u32, reg: Gpr) {
         let reg = reg as u8;
         self.raw(&[0x48 | (reg >> 3) << 2, 0x89]);
-        self.absolute(reg, address);
+        self.absolute(reg, address, 0);
     }
 
     /// `mov reg, [absolute]`
     pub(crate) fn load(&mut self, reg: Gpr, address: u32) {
         let reg = reg as u8;
         self.raw(&[0x48 | (reg >> 3) << 2, 0x8b]);
-        self.absolute(reg, address);
+        self.absolute(reg, address, 0);
     }
 
     /// `mov qword [absolute], imm`: one store where the value allows it.
     pub(crate) fn store_value(&mut self, address: u32, value: u64) {
         if i32::try_from(value as i64).is_ok() {
             self.raw(&[0x48, 0xc7]);
-            self.absolute(0, address);
+            self.absolute(0, address, 4);
             self.imm32(value as u32);
         } else {
             for (at, half) in [(address, value as u32), (address + 4, (value >> 32) as u32)] {
-                self.raw(&[0xc7]);
-                self.absolute(0, at);
-                self.imm32(half);
+                self.store_half(at, half);
             }
         }
+    }
+
+    /// `mov dword [absolute], imm32`
+    pub(crate) fn store_half(&mut self, address: u32, value: u32) {
+        self.raw(&[0xc7]);
+        self.absolute(0, address, 4);
+        self.imm32(value);
     }
 
     /// `mov reg, imm64`
@@ -96,16 +115,11 @@ impl Emitter {
         self.raw(&value.to_le_bytes());
     }
 
-    /// `lea reg, [reg + disp32]` for registers that need no SIB.
+    /// `lea reg, [reg + displacement]` for registers that need no SIB.
     pub(crate) fn lea_self(&mut self, reg: Gpr, displacement: i32) {
-        debug_assert!(!matches!(reg, Gpr::Rsp | Gpr::R12));
         let reg = reg as u8;
-        self.raw(&[
-            0x48 | (reg >> 3) << 2 | reg >> 3,
-            0x8d,
-            0x80 | (reg & 7) << 3 | (reg & 7),
-        ]);
-        self.imm32(displacement as u32);
+        self.raw(&[0x48 | (reg >> 3) << 2 | reg >> 3, 0x8d]);
+        self.based(reg, reg, displacement);
     }
 
     /// `lea rsp, [rsp + disp32]`
@@ -114,57 +128,42 @@ impl Emitter {
         self.imm32(displacement as u32);
     }
 
-    /// `mov [base + disp32], reg`; base any register but rsp and r12.
+    /// `mov [base + displacement], reg`; base any register but rsp and r12.
     pub(crate) fn store_at(&mut self, base: Gpr, displacement: i32, reg: Gpr) {
-        debug_assert!(!matches!(base, Gpr::Rsp | Gpr::R12));
         let (base, reg) = (base as u8, reg as u8);
-        self.raw(&[
-            0x48 | (reg >> 3) << 2 | base >> 3,
-            0x89,
-            0x80 | (reg & 7) << 3 | (base & 7),
-        ]);
-        self.imm32(displacement as u32);
+        self.raw(&[0x48 | (reg >> 3) << 2 | base >> 3, 0x89]);
+        self.based(reg, base, displacement);
     }
 
-    /// `mov qword [base + disp32], imm32` (zero- and sign-extended alike: the value is below 2^31).
+    /// `mov qword [base + displacement], imm32` (zero- and sign-extended alike: the value is below 2^31).
     pub(crate) fn store_small_at(&mut self, base: Gpr, displacement: i32, value: u32) {
-        debug_assert!(value < 1 << 31 && !matches!(base, Gpr::Rsp | Gpr::R12));
+        debug_assert!(value < 1 << 31);
         let base = base as u8;
-        self.raw(&[0x48 | base >> 3, 0xc7, 0x80 | (base & 7)]);
-        self.imm32(displacement as u32);
+        self.raw(&[0x48 | base >> 3, 0xc7]);
+        self.based(0, base, displacement);
         self.imm32(value);
     }
 
-    /// `mov dword [base + disp32], imm32`
+    /// `mov dword [base + displacement], imm32`
     pub(crate) fn store_half_at(&mut self, base: Gpr, displacement: i32, value: u32) {
-        debug_assert!(!matches!(base, Gpr::Rsp | Gpr::R12));
         let base = base as u8;
         if base >= 8 {
             self.raw(&[0x41]);
         }
-        self.raw(&[0xc7, 0x80 | (base & 7)]);
-        self.imm32(displacement as u32);
+        self.raw(&[0xc7]);
+        self.based(0, base, displacement);
         self.imm32(value);
     }
 
     /// `sub qword [absolute], imm`: changes the flags.
     pub(crate) fn subtract(&mut self, address: u32, value: u32) {
-        self.arithmetic(5, address, value);
-    }
-
-    /// `add qword [absolute], imm`: changes the flags.
-    pub(crate) fn add(&mut self, address: u32, value: u32) {
-        self.arithmetic(0, address, value);
-    }
-
-    fn arithmetic(&mut self, operation: u8, address: u32, value: u32) {
         if value < 0x80 {
             self.raw(&[0x48, 0x83]);
-            self.absolute(operation, address);
+            self.absolute(SUBTRACT, address, 1);
             self.raw(&[value as u8]);
         } else {
             self.raw(&[0x48, 0x81]);
-            self.absolute(operation, address);
+            self.absolute(SUBTRACT, address, 4);
             self.imm32(value);
         }
     }
@@ -172,7 +171,7 @@ impl Emitter {
     /// `movzx ecx, byte [absolute]`
     pub(crate) fn load_byte_rcx(&mut self, address: u32) {
         self.raw(&[0x0f, 0xb6]);
-        self.absolute(1, address);
+        self.absolute(1, address, 0);
     }
 
     /// Pushes a guest return address without touching flags or registers.
@@ -217,10 +216,24 @@ impl Emitter {
         forward.0 as u32
     }
 
+    /// `jmp rel32` to code elsewhere in the cache.
+    pub(crate) fn jump_to(&mut self, address: u64) {
+        self.raw(&[0xe9]);
+        let distance = address.wrapping_sub(self.here() + 4);
+        self.imm32(distance as u32);
+    }
+
+    /// A short jump (`jmp` or `jrcxz`) back to what was emitted at an offset before.
+    pub(crate) fn short_back(&mut self, opcode: u8, to: usize) {
+        let distance = to as i64 - (self.offset() as i64 + 2);
+        let distance = i8::try_from(distance).expect("pads are short");
+        self.raw(&[opcode, distance as u8]);
+    }
+
     /// `jmp [absolute]`
     pub(crate) fn jump_through(&mut self, address: u32) {
         self.raw(&[0xff]);
-        self.absolute(4, address);
+        self.absolute(4, address, 0);
     }
 
     /// Leaves for the engine; rip and detail are set by the caller.
@@ -235,6 +248,9 @@ impl Emitter {
         self.exit(reason);
     }
 }
+
+/// ModRM.reg of `sub` among the operations with an immediate.
+const SUBTRACT: u8 = 5;
 
 fn bytes_cleared(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.clear();

@@ -1,10 +1,10 @@
-//! Are the arithmetic flags dead at a guest address? If so, the block may count itself with a plain `sub`.
+//! Are the arithmetic flags dead at a guest address? If so, the budget may be charged with a plain `sub` there.
 //!
 //! Scans a bounded number of instructions along fall-through and direct jumps. The answer "dead" is exact:
 //! every path that was followed overwrites all six flags before it reads any. Everything else counts as live.
 
-use crate::trace::{Step, Terminator, Way};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, RflagsBits};
+use crate::trace::{Step, Window};
+use iced_x86::{FlowControl, Instruction, Mnemonic, RflagsBits};
 
 const ARITHMETIC: u32 = RflagsBits::OF
     | RflagsBits::SF
@@ -14,24 +14,6 @@ const ARITHMETIC: u32 = RflagsBits::OF
     | RflagsBits::PF;
 /// How far a scan goes before it gives up.
 const SCAN_MAX: u32 = 12;
-
-/// Fetches guest code: fills the buffer from an address, returns how many bytes are there.
-pub(crate) type Fetch<'a> = &'a dyn Fn(u64, &mut [u8]) -> usize;
-
-/// The flags still undecided after some instructions.
-#[derive(Clone, Copy)]
-struct Pending(u32);
-
-impl Pending {
-    /// `Some(true)`: all decided dead; `Some(false)`: one is read.
-    fn step(&mut self, instruction: &Instruction) -> Option<bool> {
-        if instruction.rflags_read() & self.0 != 0 {
-            return Some(false);
-        }
-        self.0 &= !surely_overwritten(instruction);
-        (self.0 == 0).then_some(true)
-    }
-}
 
 /// The flags whose old value cannot survive the instruction.
 ///
@@ -48,79 +30,75 @@ fn surely_overwritten(instruction: &Instruction) -> u32 {
     }
 }
 
-/// True if, from the start of a path on, every way overwrites the flags before it reads them.
-pub(crate) fn dead_at_start(steps: &[Step], terminator: &Terminator, fetch: Fetch<'_>) -> bool {
-    let mut pending = Pending(ARITHMETIC);
-    for step in steps {
-        if let Some(answer) = pending.step(step.instruction()) {
-            return answer;
+/// Before which step of a path, the later the better, the flags are dead although they count as live at its end; no way
+/// leads out of the path from there on.
+pub(crate) fn last_dead_point(steps: &[Step]) -> Option<usize> {
+    let mut live = ARITHMETIC;
+    for (number, step) in steps.iter().enumerate().rev() {
+        if matches!(step, Step::Conditional { .. } | Step::Expected { .. }) {
+            return None;
         }
-        let side = match step {
-            Step::Plain(..) | Step::Jump(_) | Step::Call(_) => continue,
-            Step::Expected { .. } => return false,
-            Step::Conditional {
-                branch,
-                follows: Way::FallsThrough,
-            } => branch.near_branch_target(),
-            Step::Conditional {
-                branch,
-                follows: Way::Taken,
-            } => branch.next_ip(),
-        };
-        if !scan(side, pending, fetch, SCAN_MAX / 2) {
-            return false;
+        let instruction = step.instruction();
+        live = live & !surely_overwritten(instruction) | instruction.rflags_read() & ARITHMETIC;
+        if live == 0 {
+            return Some(number);
         }
     }
-    match terminator {
-        Terminator::Next(target) => scan(*target, pending, fetch, SCAN_MAX),
-        Terminator::Branch(branch) => pending
-            .step(branch)
-            .unwrap_or_else(|| follow(branch, pending, fetch, SCAN_MAX)),
-        // `syscall` copies the flags to r11; the engine may look at them in what it performs itself.
-        Terminator::Syscall(_) | Terminator::Emulate(_) | Terminator::Watch(_) => false,
+    None
+}
+
+/// Looks ahead from the end of a path, and keeps in mind which code it has read.
+pub(crate) struct Ahead<'a, 'b> {
+    pub(crate) code: &'b mut Window<'a>,
+    /// Addresses and lengths of the instructions read.
+    pub(crate) read: &'b mut Vec<(u64, u32)>,
+}
+
+impl Ahead<'_, '_> {
+    /// True if from `pc` on every way overwrites the flags before it reads them.
+    pub(crate) fn flags_dead_at(&mut self, pc: u64) -> bool {
+        self.scan(pc, ARITHMETIC, SCAN_MAX)
     }
-}
 
-/// True if from `pc` on every way overwrites the flags before it reads them.
-pub(crate) fn dead_at(pc: u64, fetch: Fetch<'_>) -> bool {
-    scan(pc, Pending(ARITHMETIC), fetch, SCAN_MAX / 2)
-}
-
-fn falls_through(instruction: &Instruction) -> bool {
-    matches!(instruction.flow_control(), FlowControl::Next)
-}
-
-fn follow(branch: &Instruction, pending: Pending, fetch: Fetch<'_>, left: u32) -> bool {
-    match branch.flow_control() {
-        FlowControl::UnconditionalBranch | FlowControl::Call
-            if branch.near_branch_target() != 0 =>
-        {
-            scan(branch.near_branch_target(), pending, fetch, left)
+    /// The same for those flags that are still undecided.
+    fn scan(&mut self, mut pc: u64, mut pending: u32, mut left: u32) -> bool {
+        while left > 0 {
+            left -= 1;
+            let Ok((instruction, _)) = self.code.decode(pc) else {
+                return false;
+            };
+            self.read.push((pc, instruction.len() as u32));
+            // `syscall` copies the flags to r11.
+            if instruction.is_invalid() || instruction.mnemonic() == Mnemonic::Syscall {
+                return false;
+            }
+            if instruction.rflags_read() & pending != 0 {
+                return false;
+            }
+            pending &= !surely_overwritten(&instruction);
+            if pending == 0 {
+                return true;
+            }
+            if instruction.flow_control() != FlowControl::Next {
+                return self.follow(&instruction, pending, left);
+            }
+            pc = instruction.next_ip();
         }
-        FlowControl::ConditionalBranch => {
-            scan(branch.near_branch_target(), pending, fetch, left / 2)
-                && scan(branch.next_ip(), pending, fetch, left / 2)
-        }
-        _ => false,
+        false
     }
-}
 
-fn scan(pc: u64, mut pending: Pending, fetch: Fetch<'_>, mut left: u32) -> bool {
-    let mut bytes = [0u8; 15];
-    while left > 0 {
-        left -= 1;
-        let available = fetch(pc, &mut bytes);
-        let instruction =
-            Decoder::with_ip(64, &bytes[..available], pc, DecoderOptions::NONE).decode();
-        if instruction.is_invalid() || instruction.mnemonic() == iced_x86::Mnemonic::Syscall {
-            return false;
-        }
-        if let Some(answer) = pending.step(&instruction) {
-            return answer;
-        }
-        if !falls_through(&instruction) {
-            return follow(&instruction, pending, fetch, left);
+    fn follow(&mut self, branch: &Instruction, pending: u32, left: u32) -> bool {
+        match branch.flow_control() {
+            FlowControl::UnconditionalBranch | FlowControl::Call
+                if branch.near_branch_target() != 0 =>
+            {
+                self.scan(branch.near_branch_target(), pending, left)
+            }
+            FlowControl::ConditionalBranch => {
+                self.scan(branch.near_branch_target(), pending, left / 2)
+                    && self.scan(branch.next_ip(), pending, left / 2)
+            }
+            _ => false,
         }
     }
-    false
 }

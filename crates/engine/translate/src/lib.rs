@@ -17,6 +17,7 @@
 
 mod accesses;
 mod block;
+mod budget;
 mod control;
 mod emit;
 mod flags;
@@ -29,8 +30,9 @@ pub use block::{
     BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Request, Scope,
     TranslateError, translate,
 };
+pub use budget::BUDGET_RESERVE;
 pub use control::{ARGUMENT_REGISTERS, ControlMark, ControlStep};
-pub use pad::indirect_pad;
+pub use pad::{Pad, indirect_pad, link_exit};
 pub use trace::Way;
 
 /// Most words that one guest instruction can add to the access log, its share of a block header included.

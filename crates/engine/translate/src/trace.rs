@@ -112,7 +112,10 @@ impl Terminator {
 }
 
 /// The path from `request.pc`.
-pub(crate) fn decode(request: &Request<'_>) -> Result<(Vec<Step>, Terminator), TranslateError> {
+pub(crate) fn decode(
+    request: &Request<'_>,
+    code: &mut Window<'_>,
+) -> Result<(Vec<Step>, Terminator), TranslateError> {
     let limit = match request.scope {
         Scope::Cached { .. } => BLOCK_INSTRUCTIONS_MAX,
         Scope::OneOff { instructions } => BLOCK_INSTRUCTIONS_MAX.min(instructions as usize),
@@ -120,7 +123,6 @@ pub(crate) fn decode(request: &Request<'_>) -> Result<(Vec<Step>, Terminator), T
     let mut steps: Vec<Step> = Vec::with_capacity(limit);
     let mut returns: Vec<u64> = Vec::new();
     let mut branches = 0;
-    let mut code = Window::new(request);
     let mut pc = request.pc;
     if matches!(request.scope, Scope::Cached { .. }) && (request.watched)(pc) {
         return Ok((steps, Terminator::Watch(pc)));
@@ -212,7 +214,7 @@ fn is_near(address: u64) -> bool {
 }
 
 /// A part of the guest's code that has been read already.
-struct Window<'a> {
+pub(crate) struct Window<'a> {
     request: &'a Request<'a>,
     bytes: [u8; WINDOW],
     start: u64,
@@ -223,7 +225,7 @@ const WINDOW: usize = 256;
 const LONGEST: usize = 15;
 
 impl<'a> Window<'a> {
-    fn new(request: &'a Request<'a>) -> Self {
+    pub(crate) fn new(request: &'a Request<'a>) -> Self {
         Window {
             request,
             bytes: [0; WINDOW],
@@ -233,7 +235,7 @@ impl<'a> Window<'a> {
     }
 
     /// The instruction at `pc` and its bytes, or the first address that cannot be executed.
-    fn decode(&mut self, pc: u64) -> Result<(Instruction, Bytes), u64> {
+    pub(crate) fn decode(&mut self, pc: u64) -> Result<(Instruction, Bytes), u64> {
         let inside =
             pc >= self.start && (pc - self.start).saturating_add(LONGEST as u64) <= self.len as u64;
         if !inside {

@@ -69,32 +69,26 @@ fn a_block_whose_flags_are_dead_counts_with_a_subtraction() {
               10000006  add eax,1
               10000009  jmp short 0000000010000000h
             host
-              40010000  sub qword ptr [7FF00000h],18h
-              40010009  js 000000004001007Bh
-              4001000f  mov eax,[10000106h]
-              40010015  add eax,1
-              40010018  mov eax,[10000106h]
-              4001001e  add eax,1
-              40010021  mov eax,[10000106h]
-              40010027  add eax,1
-              4001002a  mov eax,[10000106h]
-              40010030  add eax,1
-              40010033  mov eax,[10000106h]
-              40010039  add eax,1
-              4001003c  mov eax,[10000106h]
-              40010042  add eax,1
-              40010045  mov eax,[10000106h]
-              4001004b  add eax,1
-              4001004e  mov eax,[10000106h]
-              40010054  add eax,1
-              40010057  jmp 000000004001005Ch
-              4001005c  mov qword ptr [7FF000D8h],0
-              40010068  mov qword ptr [7FF000D0h],1
-              40010074  jmp qword ptr [7FF00118h]
-              4001007b  add qword ptr [7FF00000h],18h
-              40010084  mov qword ptr [7FF000C0h],10000000h
-              40010090  mov qword ptr [7FF000D0h],5
-              4001009c  jmp qword ptr [7FF00118h]
+              40010000  mov eax,[10000106h]
+              40010006  add eax,1
+              40010009  mov eax,[10000106h]
+              4001000f  add eax,1
+              40010012  mov eax,[10000106h]
+              40010018  add eax,1
+              4001001b  mov eax,[10000106h]
+              40010021  add eax,1
+              40010024  mov eax,[10000106h]
+              4001002a  add eax,1
+              4001002d  mov eax,[10000106h]
+              40010033  add eax,1
+              40010036  mov eax,[10000106h]
+              4001003c  add eax,1
+              4001003f  mov eax,[10000106h]
+              40010045  add eax,1
+              40010048  sub qword ptr [7FF00010h],18h
+              40010050  jns 0000000040010056h
+              40010056  mov dword ptr [7FF000F0h],0
+              40010060  jmp 0000000040000000h
         "#]],
     );
 }
@@ -110,30 +104,31 @@ fn a_block_whose_flags_are_live_counts_without_touching_them() {
             guest
               10000000  jne short 0000000010000004h
             host
-              40010000  mov [7FF00010h],rcx
-              40010008  mov rcx,[7FF00000h]
-              40010010  lea rcx,[rcx-1]
-              40010017  mov [7FF00000h],rcx
-              4001001f  movzx ecx,byte ptr [7FF00007h]
-              40010027  jrcxz 000000004001002Eh
-              40010029  jmp 0000000040010084h
-              4001002e  mov rcx,[7FF00010h]
-              40010036  jne 0000000040010041h
-              4001003c  jmp 0000000040010065h
-              40010041  jmp 0000000040010046h
-              40010046  mov qword ptr [7FF000D8h],0
-              40010052  mov qword ptr [7FF000D0h],1
-              4001005e  jmp qword ptr [7FF00118h]
-              40010065  mov qword ptr [7FF000D8h],1
-              40010071  mov qword ptr [7FF000D0h],1
-              4001007d  jmp qword ptr [7FF00118h]
-              40010084  mov rcx,[7FF00000h]
-              4001008c  lea rcx,[rcx+1]
-              40010093  mov [7FF00000h],rcx
-              4001009b  mov rcx,[7FF00010h]
-              400100a3  mov qword ptr [7FF000C0h],10000000h
-              400100af  mov qword ptr [7FF000D0h],5
-              400100bb  jmp qword ptr [7FF00118h]
+              40010000  jne 000000004001004Fh
+              40010006  mov [7FF00020h],rcx
+              4001000d  mov rcx,[7FF00010h]
+              40010014  lea rcx,[rcx-1]
+              40010018  mov [7FF00010h],rcx
+              4001001f  movzx ecx,byte ptr [7FF00017h]
+              40010026  jrcxz 0000000040010034h
+              40010028  mov rcx,[7FF00020h]
+              4001002f  jmp 0000000040010040h
+              40010034  mov rcx,[7FF00020h]
+              4001003b  jmp 0000000040010040h
+              40010040  mov dword ptr [7FF000F0h],0
+              4001004a  jmp 0000000040000000h
+              4001004f  mov [7FF00020h],rcx
+              40010056  mov rcx,[7FF00018h]
+              4001005d  lea rcx,[rcx-1]
+              40010061  mov [7FF00018h],rcx
+              40010068  movzx ecx,byte ptr [7FF0001Fh]
+              4001006f  jrcxz 000000004001007Dh
+              40010071  mov rcx,[7FF00020h]
+              40010078  jmp 0000000040010089h
+              4001007d  mov rcx,[7FF00020h]
+              40010084  jmp 0000000040010089h
+              40010089  mov dword ptr [7FF000F0h],1
+              40010093  jmp 0000000040000000h
         "#]],
     );
 }
@@ -152,21 +147,15 @@ fn a_far_operand_borrows_a_register() {
               300000000006  ret
             host
               40010000  sub qword ptr [7FF00000h],2
-              40010009  js 0000000040010046h
-              4001000f  mov [7FF00028h],rbx
-              40010017  mov rbx,300000000106h
-              40010021  add ah,[rbx]
-              40010023  mov rbx,[7FF00028h]
-              4001002b  mov [7FF00010h],rcx
-              40010033  pop rcx
-              40010034  mov [7FF00018h],rdx
-              4001003c  movzx edx,cx
-              4001003f  jmp qword ptr [rdx*8+60000000h]
-              40010046  add qword ptr [7FF00000h],2
-              4001004f  mov dword ptr [7FF000C0h],0
-              4001005a  mov dword ptr [7FF000C4h],3000h
-              40010065  mov qword ptr [7FF000D0h],5
-              40010071  jmp qword ptr [7FF00118h]
+              40010008  mov [7FF00038h],rbx
+              4001000f  mov rbx,300000000106h
+              40010019  add ah,[rbx]
+              4001001b  mov rbx,[7FF00038h]
+              40010022  mov [7FF00020h],rcx
+              40010029  pop rcx
+              4001002a  mov [7FF00028h],rdx
+              40010031  movzx edx,cx
+              40010034  jmp qword ptr [rdx*8+60000000h]
         "#]],
     );
 }
@@ -182,31 +171,18 @@ fn a_far_call_through_memory() {
             guest
               300000000000  call qword ptr [300000000106h]
             host
-              40010000  mov [7FF00010h],rcx
-              40010008  mov rcx,[7FF00000h]
-              40010010  lea rcx,[rcx-1]
-              40010017  mov [7FF00000h],rcx
-              4001001f  movzx ecx,byte ptr [7FF00007h]
-              40010027  jrcxz 000000004001002Eh
-              40010029  jmp 0000000040010072h
-              4001002e  mov rcx,[7FF00010h]
-              40010036  mov [7FF00010h],rcx
-              4001003e  mov rcx,300000000106h
-              40010048  mov rcx,[rcx]
-              4001004b  mov dword ptr [rsp-8],6
-              40010053  mov dword ptr [rsp-4],3000h
-              4001005b  lea rsp,[rsp-8]
-              40010060  mov [7FF00018h],rdx
-              40010068  movzx edx,cx
-              4001006b  jmp qword ptr [rdx*8+60000000h]
-              40010072  mov rcx,[7FF00000h]
-              4001007a  lea rcx,[rcx+1]
-              40010081  mov [7FF00000h],rcx
-              40010089  mov rcx,[7FF00010h]
-              40010091  mov dword ptr [7FF000C0h],0
-              4001009c  mov dword ptr [7FF000C4h],3000h
-              400100a7  mov qword ptr [7FF000D0h],5
-              400100b3  jmp qword ptr [7FF00118h]
+              40010000  mov [7FF00020h],rcx
+              40010007  mov rcx,300000000106h
+              40010011  mov rcx,[rcx]
+              40010014  mov dword ptr [rsp-8],6
+              4001001c  mov dword ptr [rsp-4],3000h
+              40010024  lea rsp,[rsp-8]
+              40010029  mov [7FF00028h],rdx
+              40010030  mov rdx,[7FF00000h]
+              40010037  lea rdx,[rdx-1]
+              4001003b  mov [7FF00000h],rdx
+              40010042  movzx edx,cx
+              40010045  jmp qword ptr [rdx*8+60000000h]
         "#]],
     );
 }
@@ -229,32 +205,27 @@ fn logged_accesses_share_the_words_of_their_bases() {
               1000000c  rep movsb [rdi],[rsi]
               1000000e  syscall
             host
-              40010000  sub qword ptr [7FF00000h],5
-              40010009  js 00000000400100A2h
-              4001000f  mov [7FF00030h],r15
-              40010017  mov [7FF00038h],r14
-              4001001f  mov r15,[7FF00008h]
-              40010027  mov qword ptr [r15],7
-              40010032  mov [r15+8],rdi
-              40010039  mov rax,[rdi+8]
-              4001003d  mov [rdi+10h],rax
-              40010041  lea r14,[rdi+rax*4+4]
-              40010049  mov [r15+10h],r14
-              40010050  add [rdi+rax*4+4],ecx
-              40010054  mov [r15+18h],rcx
-              4001005b  mov [r15+20h],rsi
-              40010062  rep movsb [rdi],[rsi]
-              40010064  lea r15,[r15+28h]
-              4001006b  mov [7FF00008h],r15
-              40010073  mov r15,[7FF00030h]
-              4001007b  mov r14,[7FF00038h]
-              40010083  mov qword ptr [7FF000C0h],10000010h
-              4001008f  mov qword ptr [7FF000D0h],3
-              4001009b  jmp qword ptr [7FF00118h]
-              400100a2  add qword ptr [7FF00000h],5
-              400100ab  mov qword ptr [7FF000C0h],10000000h
-              400100b7  mov qword ptr [7FF000D0h],5
-              400100c3  jmp qword ptr [7FF00118h]
+              40010000  mov [7FF00040h],r15
+              40010007  mov [7FF00048h],r14
+              4001000e  mov r15,[7FF00050h]
+              40010015  mov qword ptr [r15],7
+              4001001d  mov [r15+8],rdi
+              40010021  mov rax,[rdi+8]
+              40010025  mov [rdi+10h],rax
+              40010029  sub qword ptr [7FF00000h],5
+              40010031  lea r14,[rdi+rax*4+4]
+              40010039  mov [r15+10h],r14
+              4001003d  add [rdi+rax*4+4],ecx
+              40010041  mov [r15+18h],rcx
+              40010045  mov [r15+20h],rsi
+              40010049  rep movsb [rdi],[rsi]
+              4001004b  lea r15,[r15+28h]
+              4001004f  mov [7FF00050h],r15
+              40010056  mov r15,[7FF00040h]
+              4001005d  mov r14,[7FF00048h]
+              40010064  mov qword ptr [7FF000D8h],10000010h
+              4001006f  mov qword ptr [7FF000E8h],3
+              4001007a  jmp qword ptr [7FF00130h]
             LoggedAccess { instruction: 0, base: Logged(0), displacement: 8, size: 8, kind: Read, locked: false, bit: None, repeat: None }
             LoggedAccess { instruction: 1, base: Logged(0), displacement: 10, size: 8, kind: Write, locked: false, bit: None, repeat: None }
             LoggedAccess { instruction: 2, base: Logged(1), displacement: 0, size: 4, kind: ReadWrite, locked: false, bit: None, repeat: None }
