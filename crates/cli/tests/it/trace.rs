@@ -301,7 +301,7 @@ fn a_cut_trace_is_read_as_far_as_it_goes() {
         &["trace", "info", "cut.vtrace"],
         &expect![[r#"
             --- stdout
-            cut.vtrace: native, 159,487 bytes, 2.43 an event, 1 frames, without end
+            cut.vtrace: native, 159,466 bytes, 2.43 an event, 1 frames, without end
                       65,536  events
                            8  threads
                        3,563  sites
@@ -315,7 +315,7 @@ fn a_cut_trace_is_read_as_far_as_it_goes() {
                            7  fork
                            7  begin
             --- stderr
-            cut.vtrace: ends at byte 111116 without an end mark, after 65536 whole events: it is still being written or was cut
+            cut.vtrace: ends at byte 111106 without an end mark, after 65536 whole events: it is still being written or was cut
             --- exit 0
         "#]],
     );
@@ -324,7 +324,7 @@ fn a_cut_trace_is_read_as_far_as_it_goes() {
         &["trace", "convert", "cut.vtrace", "rest.vtrace"],
         &expect![[r#"
             --- stderr
-            error: cut.vtrace: ends at byte 111116 without an end mark, after 65536 whole events: it is still being written or was cut
+            error: cut.vtrace: ends at byte 111106 without an end mark, after 65536 whole events: it is still being written or was cut
             help: the whole events were written to rest.vtrace
             --- exit 2
         "#]],
@@ -334,7 +334,7 @@ fn a_cut_trace_is_read_as_far_as_it_goes() {
         &["trace", "info", "rest.vtrace"],
         &expect![[r#"
             --- stdout
-            rest.vtrace: native, 111,107 bytes, 1.70 an event, 1 frames
+            rest.vtrace: native, 111,097 bytes, 1.70 an event, 1 frames
                       65,536  events
                            8  threads
                        3,563  sites
