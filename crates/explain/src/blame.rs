@@ -27,6 +27,35 @@ pub(crate) fn frame(stack: &[Frame]) -> Option<&Frame> {
         .or_else(|| stack.first())
 }
 
+/// What the C library does before a program or a thread begins.
+const START: [&str; 9] = [
+    "start_thread",
+    "clone",
+    "clone3",
+    "__clone",
+    "__clone3",
+    "__libc_start_call_main",
+    "__libc_start_main",
+    "__libc_start_main_impl",
+    "_start",
+];
+
+/// A stack without the frames at its outer end that every stack has.
+pub(crate) fn without_start(mut stack: Vec<Frame>) -> Vec<Frame> {
+    let is_start = |frame: &Frame| {
+        let function = frame.function.as_deref();
+        function.is_some_and(|function| {
+            // The linker may add a version: `__libc_start_main@@GLIBC_2.34`.
+            let bare = function.split('@').next().unwrap_or(function);
+            START.contains(&bare)
+        })
+    };
+    while stack.len() > 1 && stack.last().is_some_and(is_start) {
+        stack.pop();
+    }
+    stack
+}
+
 fn is_own(file: &str) -> bool {
     // The C library's sources are named without a folder that is there, by whoever built it.
     file.starts_with('/')
@@ -54,6 +83,20 @@ mod tests {
             at(Some("/home/me/main.cc")),
         ];
         assert_eq!(frame(&stack), Some(&stack[2]));
+    }
+
+    #[test]
+    fn what_every_stack_has_is_left_out() {
+        let function = |name: &str| Frame {
+            function: Some(name.to_owned()),
+            ..Frame::default()
+        };
+        let stack = ["worker", "start_thread", "clone3"].map(function).to_vec();
+        assert_eq!(without_start(stack), [function("worker")]);
+        assert_eq!(
+            without_start(vec![function("_start")]),
+            [function("_start")]
+        );
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn thread(raw: &RawThread, code: &mut Code) -> Thread {
         id: raw.id,
         name: raw.name.clone(),
         parent: raw.parent,
-        created_at: code.stack(&raw.created_at),
+        created_at: blame::without_start(code.stack(&raw.created_at)),
     }
 }
 
@@ -59,12 +59,12 @@ fn race(raw: &RawRace, run: &RawRun, code: &mut Code) -> Race {
 }
 
 fn access(raw: &RawAccess, run: &RawRun, code: &mut Code) -> Access {
-    let places: Vec<CodePlace> = std::iter::once(&raw.site)
-        .chain(&raw.callers)
-        .cloned()
-        .collect();
-    let stack = code.stack(&places);
-    let blamed = blame::frame(&stack);
+    let at_site = code.stack(std::slice::from_ref(&raw.site));
+    let blamed = blame::frame(&at_site);
+    let stack = match raw.stack.as_slice() {
+        [] => at_site.clone(),
+        places => blame::without_start(code.stack(places)),
+    };
     let source = blamed.and_then(|frame| code.excerpt(frame.file.as_deref()?, frame.line?));
     Access {
         thread: raw.thread,
@@ -89,6 +89,6 @@ fn lock(raw: &RawLock, run: &RawRun, code: &mut Code) -> Lock {
         name: memory::lock_name(raw, run, code),
         address: Some(raw.address),
         mode: raw.mode,
-        taken_at: code.stack(&raw.taken_at),
+        taken_at: blame::without_start(code.stack(&raw.taken_at)),
     }
 }

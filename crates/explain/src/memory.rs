@@ -16,7 +16,24 @@ pub(crate) fn variable(
     match memory {
         RawMemory::Static => global(address, size, run, code),
         RawMemory::Heap(block) => heap(block, address, code),
-        RawMemory::Stack { thread, frame } => stack(*thread, frame.as_ref()),
+        RawMemory::Stack {
+            thread,
+            thread_pointer,
+            frame,
+        } => {
+            // The thread-local variables of a thread are in the same memory, above its stack.
+            let local = thread_pointer.and_then(|pointer| {
+                code.symbolizer
+                    .thread_local(&run.executable, pointer, address, size)
+            });
+            match local {
+                Some(found) => Variable {
+                    thread: Some(*thread),
+                    ..named(found, VariableKind::ThreadLocal)
+                },
+                None => stack(*thread, frame.as_ref()),
+            }
+        }
         RawMemory::ThreadLocal {
             thread,
             thread_pointer,
@@ -61,7 +78,7 @@ fn heap(block: &HeapBlock, address: u64, code: &mut Code) -> Variable {
         size: Some(block.size),
         offset: address.checked_sub(block.start),
         thread: block.thread,
-        allocated_at: code.stack(&block.allocated_at),
+        allocated_at: crate::blame::without_start(code.stack(&block.allocated_at)),
         ..Variable::default()
     }
 }

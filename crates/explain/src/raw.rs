@@ -70,12 +70,13 @@ pub struct RawAccess {
     pub size: u64,
     /// Whether it was an atomic operation.
     pub atomic: bool,
-    /// The instruction.
+    /// The instruction of the program that is to blame.
     pub site: CodePlace,
     /// The instructions that the thread had executed before.
     pub retired: Option<u64>,
-    /// Who called the function of the site, the innermost first. Empty where it is not known.
-    pub callers: Vec<CodePlace>,
+    /// How the thread came there, the innermost place first: the instruction that made the access, which may be in a
+    /// library, then a byte of each call. Empty where it is not known.
+    pub stack: Vec<CodePlace>,
     /// What the thread held.
     pub locks: Vec<RawLock>,
 }
@@ -105,10 +106,12 @@ pub enum RawMemory {
     Stack {
         /// Whose.
         thread: u32,
+        /// The thread pointer (`fs` base) of that thread, below which its thread-local variables are.
+        thread_pointer: Option<u64>,
         /// The frame and the variable, where the stack has been looked at.
         frame: Option<FrameVariable>,
     },
-    /// In a thread's own block of thread-local storage.
+    /// In a thread's own block of thread-local storage, away from its stack.
     ThreadLocal {
         /// Whose.
         thread: u32,

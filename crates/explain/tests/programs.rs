@@ -89,7 +89,7 @@ impl Built {
             atomic: false,
             site,
             retired: None,
-            callers: Vec::new(),
+            stack: Vec::new(),
             locks: Vec::new(),
         }
     }
@@ -200,10 +200,11 @@ fn a_race_has_sources_names_and_reasons() {
         mode: LockMode::Exclusive,
         taken_at: Vec::new(),
     });
-    race.accesses[1].callers.push(CodePlace {
+    let caller = CodePlace {
         module: built.program.clone(),
         offset: built.symbol("main") + 4,
-    });
+    };
+    race.accesses[1].stack = vec![race.accesses[1].site.clone(), caller];
     let findings = built.explained(vec![race]);
     let race = &findings.races[0];
     let [put, get] = &race.accesses;

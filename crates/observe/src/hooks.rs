@@ -100,7 +100,14 @@ impl Observer {
                 let store = EventKind::AtomicStore(bytes(arguments[0], 1), MemoryOrder::Release);
                 self.order(index, site, store, rule);
             }
-            Meaning::ThreadCreate => self.write(index, site, arguments[0], 8),
+            Meaning::ThreadCreate => {
+                if let Some(looking) = &mut self.looking {
+                    // `thrd_create` has no attributes before the function.
+                    let function = if name == "thrd_create" { 1 } else { 2 };
+                    looking.starting.insert(index, arguments[function]);
+                }
+                self.write(index, site, arguments[0], 8);
+            }
             Meaning::StreamBuffer(len) => {
                 let len = len.map_or(STREAM_BUFFER, |at| arguments[at]);
                 if arguments[1] != 0 {
@@ -185,6 +192,7 @@ impl Observer {
         // A lock that is taken again by its owner orders nothing, and must not be given up before the last time.
         if held.1 == 1 {
             held.0 = mode;
+            self.look_at_lock(index, site, lock);
             self.order(index, site, EventKind::Acquire(SyncId(lock), mode), rule);
         }
     }
@@ -210,6 +218,7 @@ impl Observer {
             of_program: hook.for_program,
         };
         self.ownership.allocated(address, block);
+        self.look_at_block(index, hook.site, address, block.len);
         self.fresh(index, hook.site, address, block.len);
     }
 

@@ -9,6 +9,7 @@
 //! | which calls order threads or make memory, and how | `hooks`, `meaning` |
 //! | whose memory is this: a library's own data does not race, what it does to the program's data does | `ownership` |
 //! | which plain accesses are atomic | `code`, `atomics` |
+//! | how a thread came to a chosen event, what it held, whose memory it was | `closeup` |
 //!
 //! Misses: what a library does to the program's global data in a statically linked program; accesses of vector gathers
 //! and scatters, of pushes and pops. An atomic compare-and-swap that fails is taken for one that succeeds.
@@ -16,6 +17,7 @@
 
 mod atomics;
 mod calls;
+mod closeup;
 mod code;
 mod explain;
 mod hooks;
@@ -28,6 +30,7 @@ mod sites;
 mod threads;
 mod trace;
 
+pub use closeup::{CloserLook, Closeup, HeldLock, Memory, ThreadOrigin, Wanted};
 pub use code::is_system_source;
 pub use explain::{SyncRule, SyncSummary};
 pub use sites::{Place, SiteInfo};

@@ -1,6 +1,7 @@
 //! Puts the log together: which instruction of which thread accessed what, and what that means.
 
 use crate::atomics::AtomicPlaces;
+use crate::closeup::{Looking, Wanted};
 use crate::code::{Code, CodeTable};
 use crate::explain::{SyncRule, SyncSummary};
 use crate::hooks::{Hook, bytes};
@@ -39,6 +40,8 @@ pub(crate) struct Observer {
     pub(crate) descriptors: FxHashMap<u64, ThreadId>,
     /// Whether a library's function allocates for its caller, by its address.
     pub(crate) makes_for_program: FxHashMap<u64, bool>,
+    /// What a closer look has to find out.
+    pub(crate) looking: Option<Looking>,
     /// Events that have been made and not been taken.
     pub(crate) events: Vec<Event>,
 }
@@ -55,6 +58,14 @@ impl Observer {
     pub(crate) fn new() -> Self {
         let mut observer = Observer::default();
         observer.ownership.stack(STACK_TOP - STACK_LEN..STACK_TOP);
+        observer
+    }
+
+    /// One that looks closely at some events.
+    pub(crate) fn looking(wanted: Wanted) -> Self {
+        let mut observer = Self::new();
+        observer.looking = Some(Looking::new(wanted));
+        observer.look_at_first_stack(STACK_TOP - STACK_LEN, STACK_TOP);
         observer
     }
 
@@ -116,6 +127,10 @@ impl Observer {
     }
 
     fn mapped(&mut self, mapped: &Mapped) {
+        if let (Some(looking), Some((path, offset))) = (&mut self.looking, &mapped.file) {
+            let part = (mapped.start, path.clone(), *offset);
+            looking.seen.modules.push(part);
+        }
         if let Some(module) = self.modules.mapped(mapped) {
             for guard in &module.guards {
                 self.atomics.add(*guard);
@@ -128,16 +143,19 @@ impl Observer {
         let parent = self.thread(parent);
         self.thread(child);
         let site = self.blamed_site(parent, 0);
+        let mut own_stack = None;
         if stack.0 < stack.1 {
             let end = match fs_base.checked_sub(stack.1) {
                 Some(above) if above < 1 << 20 => fs_base + DESCRIPTOR_ROOM,
                 _ => stack.1,
             };
+            own_stack = Some((stack.0, end));
             self.ownership.stack(stack.0..end);
             self.fresh(parent, site, stack.0, end - stack.0);
         }
         self.ownership.descriptor(fs_base);
         self.descriptors.insert(fs_base, ThreadId(child));
+        self.look_at_thread(parent, child, site, own_stack);
         let fork = EventKind::Fork(ThreadId(child));
         self.order(parent, site, fork, SyncRule::ThreadCreated);
     }
@@ -185,6 +203,7 @@ impl Observer {
                 continue;
             }
             let site = self.blamed_site(index, pc);
+            self.threads[index].at = pc;
             let access = bytes(part.address, u32::try_from(part.len).unwrap_or(u32::MAX));
             let kind = if part.written {
                 EventKind::Write(access)
@@ -193,6 +212,7 @@ impl Observer {
             };
             self.emit(index, site, kind);
         }
+        self.threads[index].at = 0;
     }
 
     fn futex(&mut self, index: usize, pc: u64, call: &SystemCall) {
@@ -345,6 +365,7 @@ impl Observer {
         }
         let site = self.site(index, pc, code);
         let touched = bytes(address, size);
+        self.threads[index].at = pc;
         match rule {
             Some(rule) => {
                 let kind = match access.kind {
@@ -366,6 +387,7 @@ impl Observer {
                 }
             }
         }
+        self.threads[index].at = 0;
     }
 
     fn atomic_rule(&self, address: u64, code: Code, access: &LoggedAccess) -> Option<SyncRule> {
@@ -407,12 +429,14 @@ impl Observer {
     pub(crate) fn emit(&mut self, index: usize, site: SiteId, kind: EventKind) {
         let thread = ThreadId(index as u32);
         if !std::mem::replace(&mut self.threads[index].begun, true) {
+            self.look_at(index, site, &EventKind::Begin);
             self.events.push(Event {
                 thread,
                 site,
                 kind: EventKind::Begin,
             });
         }
+        self.look_at(index, site, &kind);
         self.events.push(Event { thread, site, kind });
     }
 
@@ -467,7 +491,7 @@ impl Observer {
         self.sites.add(info)
     }
 
-    fn place(&self, pc: u64) -> Place {
+    pub(crate) fn place(&self, pc: u64) -> Place {
         match self.modules.find(pc) {
             Some((module, offset)) => Place {
                 module: Some(module.path.clone()),

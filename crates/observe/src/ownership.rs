@@ -39,6 +39,12 @@ impl Ownership {
         self.blocks.remove(&address)
     }
 
+    /// The block that holds an address, and its first byte.
+    pub(crate) fn block_at(&self, address: u64) -> Option<(u64, Block)> {
+        let (start, block) = below(&self.blocks, address)?;
+        (address - start < block.len).then_some((start, *block))
+    }
+
     pub(crate) fn stack(&mut self, range: Range<u64>) {
         self.stacks.insert(range.start, range.end);
     }

@@ -21,6 +21,8 @@ pub(crate) struct ThreadState {
     pub(crate) in_program: bool,
     /// The last instruction of the program that was not in a stub.
     pub(crate) last_own: u64,
+    /// The instruction whose access is being told; 0 outside of accesses.
+    pub(crate) at: u64,
     pub(crate) fs_base: u64,
     pub(crate) gs_base: u64,
 }

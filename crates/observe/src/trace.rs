@@ -1,5 +1,6 @@
 //! A run as a trace.
 
+use crate::closeup::{CloserLook, Wanted};
 use crate::explain::SyncSummary;
 use crate::observer::Observer;
 use crate::sites::SiteInfo;
@@ -45,6 +46,20 @@ impl<R: Read> ProgramTrace<R> {
             names: ProgramNames::default(),
             over: false,
         }
+    }
+
+    /// The same, with a closer look at some events.
+    pub fn looking(from: R, wanted: Wanted) -> Self {
+        ProgramTrace {
+            observer: Observer::looking(wanted),
+            ..Self::new(from)
+        }
+    }
+
+    /// What a closer look has shown, when all events have been taken.
+    pub fn closer_look(self) -> CloserLook {
+        let looking = self.observer.looking;
+        looking.map_or_else(CloserLook::default, |looking| looking.seen)
     }
 
     /// What is known when all events have been taken.

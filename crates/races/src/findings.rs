@@ -1,33 +1,52 @@
 //! What was found as the document that every report is made from.
 
-use verdict_detect::{AccessKind, Conflict, Findings, Race, Side};
-use verdict_findings::{
-    Access, AccessKind as Kind, Conflict as Relation, Frame, Program, ProgramFindings, Schema,
+use std::path::PathBuf;
+
+use verdict_detect::{AccessKind, Race, Side};
+use verdict_events::EventKind;
+use verdict_explain::{
+    Code, CodePlace, HeapBlock, RawAccess, RawLock, RawMemory, RawRace, RawRun, RawThread, explain,
 };
+use verdict_findings::{AccessKind as Kind, LockMode, Program, ProgramFindings};
 use verdict_launch::Ending;
-use verdict_observe::Seen;
+use verdict_observe::{CloserLook, Closeup, HeldLock, Memory, Place, SiteInfo, ThreadOrigin};
 use verdict_protocol::{ExecutorConfig, Outcome};
+use verdict_symbolize::MappedModule;
 
-use crate::{Detected, PlaceTable};
+use crate::Detected;
 
-/// The races of all detectors, each once.
-pub fn to_findings(detected: &Detected, config: &ExecutorConfig) -> ProgramFindings {
-    let mut document = ProgramFindings::new(Schema::Races1, program(&detected.ending, config));
-    let mut places = PlaceTable::default();
-    for findings in &detected.findings {
-        for race in &findings.races {
-            let shown = shown(race, findings, &detected.seen, &mut places);
-            let known = document
-                .races
-                .iter_mut()
-                .find(|known| known.accesses == shown.accesses);
-            match known {
-                Some(known) => known.found_by.extend(shown.found_by),
-                None => document.races.push(shown),
-            }
-        }
-    }
-    document
+/// The races of all detectors, each once, with all that a closer look has shown.
+#[must_use]
+pub fn to_findings(
+    detected: &Detected,
+    look: &CloserLook,
+    config: &ExecutorConfig,
+) -> ProgramFindings {
+    let mut code = Code::default();
+    let mut run = RawRun {
+        program: program(&detected.ending, config),
+        threads: threads(look),
+        races: races(detected, look),
+        ..RawRun::default()
+    };
+    let mapped: Vec<MappedModule<'_>> = look
+        .modules
+        .iter()
+        .map(|(start, path, file_offset)| MappedModule {
+            start: *start,
+            // Where it ends does not matter for where the module is.
+            end: *start,
+            file_offset: *file_offset,
+            path,
+        })
+        .collect();
+    run.modules = code.symbolizer().loaded(&mapped);
+    // The program is mapped before the libraries it asks for.
+    run.executable = look
+        .modules
+        .first()
+        .map_or_else(PathBuf::new, |(_, path, _)| path.clone());
+    explain(&run, &mut code)
 }
 
 fn program(ending: &Ending, config: &ExecutorConfig) -> Program {
@@ -49,65 +68,187 @@ fn program(ending: &Ending, config: &ExecutorConfig) -> Program {
     }
 }
 
-fn shown(
-    race: &Race,
-    findings: &Findings,
-    seen: &Seen,
-    places: &mut PlaceTable,
-) -> verdict_findings::Race {
-    let accesses = race.accesses.map(|side| access(&side, seen, places));
-    verdict_findings::Race {
-        id: identity(&accesses),
-        accesses,
-        conflict: match race.conflict {
-            Conflict::Flow | Conflict::Input => Relation::Flow,
-            Conflict::Anti => Relation::Anti,
-            Conflict::Output => Relation::Output,
-        },
-        variable: verdict_findings::Variable::default(),
-        address: race.locations.first().map_or(0, |address| address.0),
-        instances: race.instances,
-        found_by: vec![findings.algorithm.name().to_owned()],
-        why_not_ordered: None,
-        cluster: None,
-        suppressed: None,
-        verdict: None,
-    }
-}
-
-fn access(side: &Side, seen: &Seen, places: &mut PlaceTable) -> Access {
-    let Some(site) = seen.sites.get(side.site.0 as usize) else {
-        return Access::default();
+/// The first thread, then the others.
+fn threads(look: &CloserLook) -> Vec<RawThread> {
+    let first = RawThread {
+        id: 0,
+        name: Some("main".to_owned()),
+        ..RawThread::default()
     };
-    let mut stack: Vec<Frame> = places.frames(&site.place);
-    let top = stack[0].clone();
-    for call in &site.stack {
-        stack.extend(places.frames(call));
-    }
-    Access {
-        thread: side.thread.0,
-        access: match side.kind {
-            AccessKind::Read | AccessKind::AtomicRead => Kind::Read,
-            AccessKind::Write | AccessKind::AtomicWrite | AccessKind::Free => Kind::Write,
-        },
-        atomic: matches!(side.kind, AccessKind::AtomicRead | AccessKind::AtomicWrite),
-        function: top.function,
-        file: top.file,
-        line: top.line,
-        column: top.column,
-        module: top.module,
-        offset: top.offset,
-        stack,
-        ..Access::default()
+    let others = look.threads.iter().map(|(&id, origin)| thread(id, origin));
+    std::iter::once(first).chain(others).collect()
+}
+
+fn thread(id: u32, origin: &ThreadOrigin) -> RawThread {
+    RawThread {
+        id,
+        name: origin
+            .function
+            .clone()
+            .filter(|function| !is_trampoline(function)),
+        parent: origin.parent.map(|parent| parent.0),
+        created_at: origin.created_at.iter().map(place).collect(),
     }
 }
 
-/// Made of what survives a rebuild: functions and lines.
-fn identity(accesses: &[Access; 2]) -> String {
-    let mut names = accesses.clone().map(|access| {
-        let function = access.function.unwrap_or_default();
-        format!("{function}:{}", access.line.unwrap_or(0))
-    });
-    names.sort();
-    names.join("|")
+/// Functions of libraries through which every thread of a language begins.
+fn is_trampoline(function: &str) -> bool {
+    [
+        "execute_native_thread_routine",
+        "thread_start",
+        "gomp_thread_start",
+    ]
+    .iter()
+    .any(|name| function.contains(name))
+}
+
+fn races(detected: &Detected, look: &CloserLook) -> Vec<RawRace> {
+    let mut all: Vec<(Race, RawRace)> = Vec::new();
+    for findings in &detected.findings {
+        for race in &findings.races {
+            let detector = findings.algorithm.name().to_owned();
+            let same = |known: &&mut (Race, RawRace)| sites(&known.0) == sites(race);
+            match all.iter_mut().find(same) {
+                Some((_, known)) => known.found_by.push(detector),
+                None => all.push((race.clone(), raw(race, detector, detected, look))),
+            }
+        }
+    }
+    all.into_iter().map(|(_, raw)| raw).collect()
+}
+
+/// What makes two races of different detectors the same: what each side does and where.
+fn sites(race: &Race) -> [(u32, bool); 2] {
+    let mut sites = race
+        .accesses
+        .map(|side| (side.site.0, kind(side.kind) == Kind::Write));
+    sites.sort_unstable();
+    sites
+}
+
+fn raw(race: &Race, detector: String, detected: &Detected, look: &CloserLook) -> RawRace {
+    let closeups = race.accesses.map(|side| closeup(&side, look));
+    let memory = closeups
+        .iter()
+        .flatten()
+        .next_back()
+        .map_or(RawMemory::Static, |closeup| memory(&closeup.memory));
+    let [first, second] = &race.accesses;
+    RawRace {
+        accesses: [
+            access(first, closeups[0], detected),
+            access(second, closeups[1], detected),
+        ],
+        address: race.locations.first().map_or(0, |address| address.0),
+        memory,
+        instances: race.instances,
+        found_by: vec![detector],
+        why_not_ordered: None,
+    }
+}
+
+/// The event of a side, if the second run came by there, too.
+fn closeup<'a>(side: &Side, look: &'a CloserLook) -> Option<&'a Closeup> {
+    let closeup = look.events.get(&side.position.0)?;
+    (closeup.thread == side.thread && closeup.site == side.site).then_some(closeup)
+}
+
+fn access(side: &Side, closeup: Option<&Closeup>, detected: &Detected) -> RawAccess {
+    let info = detected.seen.sites.get(side.site.0 as usize);
+    RawAccess {
+        thread: side.thread.0,
+        access: kind(side.kind),
+        size: closeup.map_or(0, |closeup| bytes(&closeup.kind)),
+        atomic: matches!(side.kind, AccessKind::AtomicRead | AccessKind::AtomicWrite),
+        site: info.map_or_else(nowhere, |info| place(&info.place)),
+        retired: None,
+        stack: closeup.map_or_else(
+            || info.map_or_else(Vec::new, first_stack),
+            |closeup| closeup.stack.iter().map(place).collect(),
+        ),
+        locks: closeup.map_or_else(Vec::new, |closeup| closeup.locks.iter().map(lock).collect()),
+    }
+}
+
+/// How the site was reached the first time.
+fn first_stack(info: &SiteInfo) -> Vec<CodePlace> {
+    let places = std::iter::once(&info.place).chain(&info.stack);
+    places.map(place).collect()
+}
+
+fn kind(kind: AccessKind) -> Kind {
+    match kind {
+        AccessKind::Read | AccessKind::AtomicRead => Kind::Read,
+        AccessKind::Write | AccessKind::AtomicWrite | AccessKind::Free => Kind::Write,
+    }
+}
+
+fn bytes(kind: &EventKind) -> u64 {
+    match kind {
+        EventKind::Read(access)
+        | EventKind::Write(access)
+        | EventKind::AtomicLoad(access, _)
+        | EventKind::AtomicStore(access, _)
+        | EventKind::AtomicRmw(access, _) => u64::from(access.size),
+        EventKind::Free { size, .. } => *size,
+        _ => 0,
+    }
+}
+
+fn lock(held: &HeldLock) -> RawLock {
+    RawLock {
+        address: held.address,
+        memory: memory(&held.memory),
+        mode: match held.mode {
+            verdict_events::LockMode::Exclusive => LockMode::Exclusive,
+            verdict_events::LockMode::Shared => LockMode::Shared,
+        },
+        taken_at: held.taken_at.iter().map(place).collect(),
+    }
+}
+
+fn memory(memory: &Memory) -> RawMemory {
+    match memory {
+        Memory::Static => RawMemory::Static,
+        Memory::Block {
+            start,
+            len,
+            thread,
+            allocated_at,
+        } => RawMemory::Heap(HeapBlock {
+            start: *start,
+            size: *len,
+            thread: thread.map(|thread| thread.0),
+            allocated_at: allocated_at.iter().map(place).collect(),
+        }),
+        Memory::Stack {
+            thread,
+            thread_pointer,
+        } => RawMemory::Stack {
+            thread: thread.0,
+            thread_pointer: Some(*thread_pointer),
+            frame: None,
+        },
+        Memory::ThreadLocal {
+            thread,
+            thread_pointer,
+        } => RawMemory::ThreadLocal {
+            thread: thread.0,
+            thread_pointer: *thread_pointer,
+        },
+    }
+}
+
+fn place(place: &Place) -> CodePlace {
+    CodePlace {
+        module: place.module.clone().unwrap_or_default(),
+        offset: place.offset,
+    }
+}
+
+fn nowhere() -> CodePlace {
+    CodePlace {
+        module: PathBuf::new(),
+        offset: 0,
+    }
 }

@@ -2,10 +2,10 @@
 //! says where in the source the races are.
 #![forbid(unsafe_code)]
 
+mod closer;
 mod detect;
 mod findings;
-mod place;
 
+pub use closer::look_closer;
 pub use detect::{DetectRequest, Detected, ProgramError, detect_program};
 pub use findings::to_findings;
-pub use place::PlaceTable;

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use verdict_detect::Algorithm;
 use verdict_findings::ProgramFindings;
 use verdict_launch::{LaunchOptions, SignalPolicy};
-use verdict_observe::SyncSummary;
-use verdict_races::{DetectRequest, Detected, ProgramError, detect_program, to_findings};
+use verdict_observe::{CloserLook, SyncSummary};
+use verdict_races::{
+    DetectRequest, Detected, ProgramError, detect_program, look_closer, to_findings,
+};
 use verdict_report::{ReportOptions, findings_text};
 
 use super::{Args, FailOn, colours, pair_by};
@@ -29,17 +31,26 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     let mut progress = Progress::new(context);
     let detected = detect_program(&request, &mut |events| progress.done("events", events));
     drop(progress);
-    let detected = detected.map_err(|error| match error {
-        ProgramError::Launch(error) => CliError::cannot_run(error),
-        ProgramError::Detect(error) => CliError::cannot_run(error),
-    })?;
-    let findings = to_findings(&detected, &config);
+    let detected = detected.map_err(failed)?;
+    let look = if detected.findings.iter().all(|found| found.races.is_empty()) {
+        CloserLook::default()
+    } else {
+        look_closer(&config, &request.launch, &detected.findings).map_err(failed)?
+    };
+    let findings = to_findings(&detected, &look, &config);
     tell(args, context, &detected, &findings)?;
     check_ending(&detected, &request, context)?;
     Ok(match (findings.races.is_empty(), args.fail_on) {
         (false, FailOn::Any) => Exit::Races,
         _ => Exit::Clean,
     })
+}
+
+fn failed(error: ProgramError) -> CliError {
+    match error {
+        ProgramError::Launch(error) => CliError::cannot_run(error),
+        ProgramError::Detect(error) => CliError::cannot_run(error),
+    }
 }
 
 fn tell(
