@@ -94,7 +94,7 @@ pub struct ThreadOrigin {
     /// Where, innermost first.
     pub created_at: Vec<Place>,
     /// The function that it was created to run.
-    pub function: Option<String>,
+    pub function: Option<Place>,
 }
 
 /// What a closer look has shown.
@@ -281,7 +281,7 @@ impl Observer {
             .looking
             .as_mut()
             .and_then(|looking| looking.starting.remove(&parent));
-        let function = starting.and_then(|pc| self.code.function(pc, &self.modules));
+        let function = starting.map(|pc| self.place(pc));
         if let Some(looking) = &mut self.looking {
             let origin = ThreadOrigin {
                 parent: Some(ThreadId(parent as u32)),

@@ -25,7 +25,7 @@ pub fn to_findings(
     let mut code = Code::default();
     let mut run = RawRun {
         program: program(&detected.ending, config),
-        threads: threads(look),
+        threads: threads(look, &mut code),
         races: races(detected, look),
         ..RawRun::default()
     };
@@ -69,23 +69,26 @@ fn program(ending: &Ending, config: &ExecutorConfig) -> Program {
 }
 
 /// The first thread, then the others.
-fn threads(look: &CloserLook) -> Vec<RawThread> {
+fn threads(look: &CloserLook, code: &mut Code) -> Vec<RawThread> {
     let first = RawThread {
         id: 0,
         name: Some("main".to_owned()),
         ..RawThread::default()
     };
-    let others = look.threads.iter().map(|(&id, origin)| thread(id, origin));
+    let others = look.threads.iter();
+    let others = others.map(|(&id, origin)| thread(id, origin, code));
     std::iter::once(first).chain(others).collect()
 }
 
-fn thread(id: u32, origin: &ThreadOrigin) -> RawThread {
+fn thread(id: u32, origin: &ThreadOrigin, code: &mut Code) -> RawThread {
+    let function = origin.function.as_ref().and_then(|function| {
+        let module = function.module.as_ref()?;
+        let location = code.symbolizer().at_file_offset(module, function.offset);
+        Some(location.function()?.name.clone())
+    });
     RawThread {
         id,
-        name: origin
-            .function
-            .clone()
-            .filter(|function| !is_trampoline(function)),
+        name: function.filter(|function| !is_trampoline(function)),
         parent: origin.parent.map(|parent| parent.0),
         created_at: origin.created_at.iter().map(place).collect(),
     }

@@ -5,7 +5,9 @@
 mod closer;
 mod detect;
 mod findings;
+mod recording;
 
 pub use closer::look_closer;
 pub use detect::{DetectRequest, Detected, ProgramError, detect_program};
 pub use findings::to_findings;
+pub use recording::OwnRecording;

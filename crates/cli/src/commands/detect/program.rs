@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use verdict_detect::Algorithm;
-use verdict_findings::ProgramFindings;
+use verdict_findings::{CoverageNote, ProgramFindings};
 use verdict_launch::{LaunchOptions, SignalPolicy};
 use verdict_observe::{CloserLook, SyncSummary};
+use verdict_protocol::ExecutorConfig;
 use verdict_races::{
-    DetectRequest, Detected, ProgramError, detect_program, look_closer, to_findings,
+    DetectRequest, Detected, OwnRecording, ProgramError, detect_program, look_closer, to_findings,
 };
 use verdict_report::{ReportOptions, findings_text};
 
@@ -17,12 +18,21 @@ use crate::progress::Progress;
 use crate::{CliError, Context, Exit, Format};
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
-    let config = args.schedule.config(&args.program);
+    let recording = OwnRecording::new().map_err(|error| {
+        CliError::cannot_run(format_args!(
+            "cannot make a file for the recording: {error}"
+        ))
+    })?;
+    let config = ExecutorConfig {
+        mode: recording.record(),
+        ..args.schedule.config(&args.program)
+    };
     let algorithms = [Algorithm::from(args.algorithm)];
     let request = DetectRequest {
         config: config.clone(),
         launch: LaunchOptions {
             signals: SignalPolicy::GuestDecides,
+            recording: Some(recording.file()),
             ..LaunchOptions::default()
         },
         algorithms: &algorithms,
@@ -32,18 +42,48 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     let detected = detect_program(&request, &mut |events| progress.done("events", events));
     drop(progress);
     let detected = detected.map_err(failed)?;
-    let look = if detected.findings.iter().all(|found| found.races.is_empty()) {
-        CloserLook::default()
-    } else {
-        look_closer(&config, &request.launch, &detected.findings).map_err(failed)?
-    };
-    let findings = to_findings(&detected, &look, &config);
+    let (look, note) = look_again(&detected, &request, &recording);
+    let mut findings = to_findings(&detected, &look, &config);
+    findings.coverage.extend(note);
     tell(args, context, &detected, &findings)?;
     check_ending(&detected, &request, context)?;
     Ok(match (findings.races.is_empty(), args.fail_on) {
         (false, FailOn::Any) => Exit::Races,
         _ => Exit::Clean,
     })
+}
+
+/// The second run. Without it, there is still what the first one has shown.
+fn look_again(
+    detected: &Detected,
+    request: &DetectRequest<'_>,
+    recording: &OwnRecording,
+) -> (CloserLook, Option<CoverageNote>) {
+    if detected.findings.iter().all(|found| found.races.is_empty()) {
+        return (CloserLook::default(), None);
+    }
+    let looked = recording
+        .replay()
+        .map_err(|error| error.to_string())
+        .and_then(|mode| {
+            let config = ExecutorConfig {
+                mode,
+                ..request.config.clone()
+            };
+            look_closer(&config, &request.launch, &detected.findings)
+                .map_err(|error| error.to_string())
+        });
+    match looked {
+        Ok(look) => (look, None),
+        Err(error) => {
+            let note = CoverageNote {
+                stage: "detect".to_owned(),
+                what: format!("the run could not be repeated to look closer at its races: {error}"),
+                help: None,
+            };
+            (CloserLook::default(), Some(note))
+        }
+    }
 }
 
 fn failed(error: ProgramError) -> CliError {
