@@ -38,6 +38,12 @@ impl Suppressions {
         })
     }
 
+    /// The name it was read under.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
     /// Marks the races that a rule is about, and returns the rules that are about none: they may be out of date. The
     /// first rule that still holds counts; one that has expired says so only where no other one holds.
     pub fn apply(&self, findings: &mut ProgramFindings, today: Date) -> Vec<&Rule> {

@@ -1,6 +1,7 @@
 //! `verdict detect`: the races of a trace, or of a run of a program.
 
 mod program;
+mod wanted;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,8 @@ Examples:
   verdict detect huge.blocks --algorithm blocks --workers 8
   verdict detect queue.std --compare
   verdict detect -- ./server --port 0
-  verdict detect --output races.json --format json -- ./server --port 0";
+  verdict detect --output races.json --format json -- ./server --port 0
+  verdict detect --ignore 'stats.*' --suppressions known-races.txt -- ./server";
 
 /// Which trace to look at, how, and what to say.
 #[derive(clap::Args, Debug)]
@@ -65,6 +67,9 @@ pub struct Args {
     /// Say on standard error what of the program was taken for synchronisation, and why
     #[arg(long, requires = "program")]
     explain_sync: bool,
+
+    #[command(flatten)]
+    wanted: wanted::WantedArgs,
 
     #[command(flatten)]
     schedule: ScheduleArgs,

@@ -18,6 +18,7 @@ use crate::progress::Progress;
 use crate::{CliError, Context, Exit, Format};
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
+    let wanted = args.wanted.read()?;
     let recording = OwnRecording::new().map_err(|error| {
         CliError::cannot_run(format_args!(
             "cannot make a file for the recording: {error}"
@@ -45,10 +46,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     let (look, note) = look_again(&detected, &request, &recording);
     let mut findings = to_findings(&detected, &look, &config);
     findings.coverage.extend(note);
+    wanted.apply(&mut findings);
     tell(args, context, &detected, &findings)?;
     check_ending(&detected, &request, context)?;
-    Ok(match (findings.races.is_empty(), args.fail_on) {
-        (false, FailOn::Any) => Exit::Races,
+    let told = findings.races.iter().any(|race| !race.is_suppressed());
+    Ok(match (told, args.fail_on) {
+        (true, FailOn::Any) => Exit::Races,
         _ => Exit::Clean,
     })
 }
