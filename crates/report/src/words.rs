@@ -174,7 +174,10 @@ pub(crate) fn memory(variable: &Variable, address: u64) -> String {
         VariableKind::ThreadLocal => format!("{inside}a thread-local variable{of_size}"),
         VariableKind::Stack => match &variable.function {
             Some(function) => format!("{inside}the stack frame of {}", name(function)),
-            None => format!("{inside}a stack frame"),
+            None => match variable.thread {
+                Some(thread) => format!("{inside}the stack of {}", thread_number(thread)),
+                None => format!("{inside}a stack frame"),
+            },
         },
         VariableKind::Unknown => format!("memory at {address:#x}"),
     }

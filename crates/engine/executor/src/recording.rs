@@ -91,9 +91,12 @@ pub(crate) fn journal(
 ) -> Result<Journal, Failure> {
     match (config.mode, replay) {
         (Mode::Live, _) => Ok(Journal::Live),
-        (Mode::Replay { .. }, Some(replay)) => {
+        (Mode::Replay { show_output, .. }, Some(replay)) => {
             check_files(&replay.header, &files(plan)?)?;
-            Ok(Journal::replaying(Replayer::new(replay.reader, true)))
+            Ok(Journal::replaying(Replayer::new(
+                replay.reader,
+                show_output,
+            )))
         }
         (Mode::Replay { .. }, None) => Err("no recording was opened".into()),
         (
