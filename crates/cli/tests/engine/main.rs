@@ -8,6 +8,7 @@ mod guests;
 mod input;
 mod private;
 mod programs;
+mod race_report;
 mod races;
 mod recorded;
 mod replay;
