@@ -247,7 +247,7 @@ impl Observer {
         if !wants {
             return;
         }
-        let pcs = self.from_site(index, site, FRAMES_MAX);
+        let pcs = self.stack_above(index, site, FRAMES_MAX);
         if let Some(looking) = &mut self.looking {
             looking.blocks.insert(start, (ThreadId(index as u32), pcs));
         }
@@ -258,7 +258,7 @@ impl Observer {
         if self.looking.is_none() {
             return;
         }
-        let pcs = self.from_site(index, site, FRAMES_KEPT);
+        let pcs = self.stack_above(index, site, FRAMES_KEPT);
         if let Some(looking) = &mut self.looking {
             looking.locks.insert((index, lock), pcs);
         }
@@ -275,7 +275,7 @@ impl Observer {
         if self.looking.is_none() {
             return;
         }
-        let pcs = self.from_site(parent, site, FRAMES_MAX);
+        let pcs = self.stack_above(parent, site, FRAMES_MAX);
         let created_at = self.places(&pcs);
         let starting = self
             .looking
@@ -303,7 +303,7 @@ impl Observer {
     }
 
     /// A stack from the site that is to blame on: what a library did inside is left out.
-    fn from_site(&self, index: usize, site: SiteId, frames_max: usize) -> Vec<u64> {
+    fn stack_above(&self, index: usize, site: SiteId, frames_max: usize) -> Vec<u64> {
         let Some(pc) = self.sites.infos.get(site.0 as usize).map(|info| info.pc) else {
             return Vec::new();
         };

@@ -163,7 +163,7 @@ fn stacks_locks_memory_and_threads() {
         .collect();
     assert_eq!(names, [Some("main"), Some("first"), Some("second")]);
     assert_eq!(functions(&threads[1]["created_at"]), ["main"]);
-    assert_eq!(threads[2]["created_at"][0]["line"], 31);
+    assert_eq!(threads[2]["created_at"][0]["line"], 32);
 }
 
 #[test]
