@@ -9,7 +9,7 @@ use verdict_protocol::{AccessLog, ExecutorConfig};
 
 use crate::ProgramError;
 
-/// Runs again and looks closely at both accesses of each race.
+/// Runs again and looks closely at both accesses of each race. Without races, nothing runs.
 ///
 /// # Errors
 /// When there is no run, or what is told of it makes no sense.
@@ -23,6 +23,9 @@ pub fn look_closer(
         ..config.clone()
     };
     let wanted = wanted(findings);
+    if wanted.is_empty() {
+        return Ok(CloserLook::default());
+    }
     let (_, look) = run_told(&config, launch, |told| {
         let mut trace = ProgramTrace::looking(told, wanted);
         read_all(&mut trace).map(|()| trace.closer_look())

@@ -8,7 +8,7 @@ use verdict_detect::{Algorithm, PairBy};
 use verdict_findings::{ProgramFindings, Race};
 use verdict_launch::LaunchOptions;
 use verdict_protocol::{ExecutorConfig, World};
-use verdict_races::{DetectRequest, ProgramError, detect_program, to_findings};
+use verdict_races::{DetectRequest, ProgramError, detect_program, look_closer, to_findings};
 use verdict_report::{ReportOptions, findings_text};
 
 use super::detect::colours;
@@ -241,7 +241,10 @@ impl Setup {
             ProgramError::Launch(error) => CliError::cannot_run(error),
             ProgramError::Detect(error) => CliError::cannot_run(error),
         })?;
-        Ok(to_findings(&detected, &self.config))
+        // A world of its own is the same every time. Without a closer look, there is still what the first one has shown.
+        let look = look_closer(&self.config, &self.launch, &detected.findings);
+        let look = look.unwrap_or_default();
+        Ok(to_findings(&detected, &look, &self.config))
     }
 
     fn tell(
