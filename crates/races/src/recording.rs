@@ -50,7 +50,7 @@ impl OwnRecording {
         }
     }
 
-    /// The mode of a run that repeats it, without showing its output again.
+    /// The mode of a run that repeats it.
     ///
     /// # Errors
     /// When the file cannot be read from its beginning.
@@ -60,7 +60,6 @@ impl OwnRecording {
             fd: -1,
             until: None,
             replaced: 0,
-            show_output: false,
         })
     }
 }

@@ -56,7 +56,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
             fd: -1,
             until: args.until,
             replaced: 0,
-            show_output: true,
         },
         ..config(&info.header)
     };

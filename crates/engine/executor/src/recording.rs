@@ -91,12 +91,9 @@ pub(crate) fn journal(
 ) -> Result<Journal, Failure> {
     match (config.mode, replay) {
         (Mode::Live, _) => Ok(Journal::Live),
-        (Mode::Replay { show_output, .. }, Some(replay)) => {
+        (Mode::Replay { .. }, Some(replay)) => {
             check_files(&replay.header, &files(plan)?)?;
-            Ok(Journal::replaying(Replayer::new(
-                replay.reader,
-                show_output,
-            )))
+            Ok(Journal::replaying(Replayer::new(replay.reader, true)))
         }
         (Mode::Replay { .. }, None) => Err("no recording was opened".into()),
         (

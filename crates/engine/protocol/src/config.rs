@@ -121,8 +121,6 @@ pub enum Mode {
         until: Option<Until>,
         /// How often the guest has replaced its program so far.
         replaced: u32,
-        /// Whether the guest's output is shown again.
-        show_output: bool,
     },
 }
 

@@ -153,7 +153,6 @@ mod tests {
                     instructions: u64::MAX,
                 }),
                 replaced: 2,
-                show_output: true,
             },
             ..ExecutorConfig::new(
                 b"p\xff".to_vec(),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use verdict_detect::Algorithm;
 use verdict_findings::{CoverageNote, ProgramFindings};
-use verdict_launch::{LaunchOptions, SignalPolicy};
+use verdict_launch::{GuestOutput, LaunchOptions, SignalPolicy};
 use verdict_observe::{CloserLook, SyncSummary};
 use verdict_protocol::ExecutorConfig;
 use verdict_races::{
@@ -73,8 +73,11 @@ fn look_again(
                 mode,
                 ..request.config.clone()
             };
-            look_closer(&config, &request.launch, &detected.findings)
-                .map_err(|error| error.to_string())
+            let launch = LaunchOptions {
+                output: GuestOutput::Discarded,
+                ..request.launch.clone()
+            };
+            look_closer(&config, &launch, &detected.findings).map_err(|error| error.to_string())
         });
     match looked {
         Ok(look) => (look, None),

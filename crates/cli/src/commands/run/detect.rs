@@ -5,7 +5,7 @@ use std::sync::Arc;
 use verdict_detect::{Algorithm, PairBy};
 use verdict_launch::{GuestOutput, LaunchOptions};
 use verdict_protocol::{ExecutorConfig, Mode};
-use verdict_races::{DetectRequest, ProgramError, detect_program, to_findings};
+use verdict_races::{DetectRequest, ProgramError, detect_program, look_closer, to_findings};
 use verdict_results::Stage;
 
 use super::Work;
@@ -43,7 +43,14 @@ pub(super) fn detect(work: &Work) -> Result<(), CliError> {
     })?;
     work.display.clear();
     accept_guest_errors(ending::to_exit(&detected.ending, &request.launch))?;
-    let findings = to_findings(&detected, &config);
+    // From its beginning again. Without a closer look, there is still what the first one has shown.
+    let (file, _) = replay::open(&work.folder.recording())?;
+    let again = LaunchOptions {
+        recording: Some(Arc::new(file)),
+        ..request.launch.clone()
+    };
+    let look = look_closer(&config, &again, &detected.findings).unwrap_or_default();
+    let findings = to_findings(&detected, &look, &config);
     work.folder
         .finish(Stage::Detect, &findings)
         .map_err(CliError::bad_input)
