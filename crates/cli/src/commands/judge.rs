@@ -20,7 +20,7 @@ use crate::{CliError, Context, Exit, Format, FormatArgs};
 const CONFIRM_EXAMPLES: &str = "\
 Examples:
   verdict confirm -- ./queue
-  verdict confirm --runs 1000 --race 'push:31|pop:44' -- ./queue
+  verdict confirm --runs 1000 --race 5d1f0c2ab93e -- ./queue
   verdict confirm --format json -o confirmed.json -- ./queue --items 10
 
 Runs the program in a world of its own: what it writes, deletes or sends is only so inside.
