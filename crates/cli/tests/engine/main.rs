@@ -10,6 +10,7 @@ mod private;
 mod programs;
 mod race_report;
 mod races;
+mod record_faults;
 mod recorded;
 mod replay;
 mod run;
