@@ -100,6 +100,27 @@ impl Executor {
         Some(stop.saturating_sub(retired))
     }
 
+    /// Instructions until the moment at which the user wants the replay to stop, if the running thread has to reach it.
+    pub(crate) fn until_stop(&self) -> Option<u64> {
+        let Mode::Replay { until, .. } = self.config.mode else {
+            return None;
+        };
+        let until = until.filter(|until| until.thread as usize == self.kernel.current)?;
+        let retired = self.kernel.threads[self.kernel.current].retired;
+        Some(until.instructions.saturating_sub(retired))
+    }
+
+    /// Ends a replay that has come as far as the user wants.
+    pub(crate) fn stop_if_asked(&mut self) {
+        if self.until_stop() == Some(0) {
+            let outcome = Outcome::ReplayStopped {
+                why: ReplayStop::Until,
+                instructions: self.kernel.retired,
+            };
+            self.report_and_exit(outcome);
+        }
+    }
+
     /// A fork that was recorded: the child is not made again.
     pub(crate) fn replay_fork(&mut self) {
         let Some(call) = self.kernel.thread().call.clone() else {

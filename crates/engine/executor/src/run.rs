@@ -48,6 +48,7 @@ impl Executor {
                     self.serve();
                 }
             }
+            self.stop_if_asked();
             let outcome = if self.kernel.thread().call.is_some() {
                 self.in_kernel(|executor| executor.kernel.attempt_call())
             } else if self.kernel.has_pending_signals() {
@@ -320,6 +321,9 @@ impl Executor {
             exact = exact.min(stop);
         }
         if let Some(stop) = self.explore_stop() {
+            exact = exact.min(stop);
+        }
+        if let Some(stop) = self.until_stop() {
             exact = exact.min(stop);
         }
         if exact <= loose {
