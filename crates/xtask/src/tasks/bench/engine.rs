@@ -27,9 +27,9 @@ const SQL: &str = "create table t(a integer primary key,b text); \
     select count(*),sum(length(t1.b)) from t t1 join t t2 on t1.a=t2.a*2;";
 
 /// One program to measure.
-struct Subject {
-    name: String,
-    argv: Vec<String>,
+pub(super) struct Subject {
+    pub(super) name: String,
+    pub(super) argv: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), String> {
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     start_up(&folder, &verdict, args.runs)
 }
 
-fn subjects(root: &Path, folder: &Path) -> Result<Vec<Subject>, String> {
+pub(super) fn subjects(root: &Path, folder: &Path) -> Result<Vec<Subject>, String> {
     let mut subjects = Vec::new();
     for kernel in KERNELS {
         let source = root.join("benches/kernels").join(format!("{kernel}.c"));
@@ -181,13 +181,13 @@ fn wall_ms(command: &mut Command) -> Result<f64, String> {
 }
 
 /// Processor time of a command and everything it starts and waits for.
-fn cpu_seconds(command: &mut Command) -> Result<f64, String> {
+pub(super) fn cpu_seconds(command: &mut Command) -> Result<f64, String> {
     let before = children_seconds()?;
     finish(command)?;
     Ok(children_seconds()? - before)
 }
 
-fn finish(command: &mut Command) -> Result<(), String> {
+pub(super) fn finish(command: &mut Command) -> Result<(), String> {
     let line = format!("{command:?}");
     let status = command
         .stdin(Stdio::null())
@@ -202,7 +202,7 @@ fn finish(command: &mut Command) -> Result<(), String> {
 }
 
 /// Processor time of all children that were waited for: fields 16 and 17 of `/proc/self/stat`, in hundredths.
-fn children_seconds() -> Result<f64, String> {
+pub(super) fn children_seconds() -> Result<f64, String> {
     let stat = std::fs::read_to_string("/proc/self/stat")
         .map_err(|error| format!("/proc/self/stat: {error}"))?;
     let after_name = stat.rsplit(')').next().unwrap_or_default();
@@ -215,7 +215,7 @@ fn children_seconds() -> Result<f64, String> {
     Ok(ticks as f64 / 100.0)
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

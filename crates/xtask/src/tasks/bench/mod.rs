@@ -2,6 +2,7 @@
 
 mod engine;
 mod measure;
+mod record;
 mod traces;
 
 use clap::Subcommand;
@@ -17,6 +18,8 @@ pub(crate) struct Args {
 enum Subject {
     /// Running programs under the engine
     Engine(engine::Args),
+    /// Recording programs, and replaying them
+    Record(record::Args),
     /// Reading traces, and detecting races in them
     Traces(traces::Args),
 }
@@ -24,6 +27,7 @@ enum Subject {
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     match &args.subject {
         Subject::Engine(args) => engine::run(args),
+        Subject::Record(args) => record::run(args),
         Subject::Traces(args) => traces::run(args),
     }
 }

@@ -2,6 +2,7 @@
 
 mod cpu;
 mod determinism;
+mod replay;
 
 use clap::Subcommand;
 
@@ -18,11 +19,17 @@ enum Subject {
     Cpu(cpu::Args),
     /// Programs under the engine, many times: every run is the same to the last instruction
     Determinism(determinism::Args),
+    /// Recordings, replayed many times: every replay is the recorded execution to the last instruction
+    Replay(replay::Args),
+    /// Recordings stopped at many moments: what is left behind replays as far as it goes
+    Faults(replay::FaultArgs),
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     match &args.subject {
         Subject::Cpu(args) => cpu::run_for(args),
         Subject::Determinism(args) => determinism::run_all(args),
+        Subject::Replay(args) => replay::run_all(args),
+        Subject::Faults(args) => replay::run_faults(args),
     }
 }
