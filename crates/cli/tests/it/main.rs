@@ -14,6 +14,7 @@ mod help;
 mod interrupt;
 mod output;
 mod readme;
+mod recordings;
 mod report;
 mod trace;
 mod transcript;
