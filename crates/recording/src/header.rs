@@ -10,6 +10,8 @@ pub struct Header {
     pub writer: String,
     /// The program as the user typed it.
     pub program: Vec<u8>,
+    /// What that led to.
+    pub started: Started,
     /// Argument vector, the program's own name first.
     pub argv: Vec<Vec<u8>>,
     /// The environment, `NAME=value` each.
@@ -35,6 +37,17 @@ pub struct Header {
     /// What was mapped before the first instruction: the program, then its interpreter. They have the numbers that are
     /// next, 0 and 1 at the start of a recording; with attached files their [`crate::Entry::Contents`] follow.
     pub files: Vec<FileIdentity>,
+}
+
+/// The program that a name led to, as the kernel starts it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Started {
+    /// Where the program was, after `#!` lines were followed.
+    pub path: Vec<u8>,
+    /// Its arguments then.
+    pub argv: Vec<Vec<u8>>,
+    /// The path the kernel calls it by (AT_EXECFN).
+    pub execfn: Vec<u8>,
 }
 
 /// Where the guest's time came from.
@@ -160,9 +173,12 @@ codec_struct!(CpuidWord {
 
 impl Element for CpuidWord {}
 
+codec_struct!(Started { path, argv, execfn });
+
 codec_struct!(Header {
     writer,
     program,
+    started,
     argv,
     env,
     cwd,

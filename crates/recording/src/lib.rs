@@ -39,7 +39,7 @@ pub use end::{End, EndOutcome, OutputSum};
 pub use entry::{Entry, FileId, MemoryWrite, Output, Stamped, WaitKind};
 pub use error::{ReadError, WriteError};
 pub use frame::Position;
-pub use header::{Clock, CpuIdentity, CpuidWord, Header, SchedulePolicy};
+pub use header::{Clock, CpuIdentity, CpuidWord, Header, SchedulePolicy, Started};
 pub use identity::{ContentHash, FileIdentity, IdentityError};
 pub use info::{Info, KindCount};
 pub use reader::{Ending, Reader};

@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 use serde_json::Value;
 
 use crate::guest::Guest;
-use crate::transcript::verdict;
+use crate::transcript::{check_in, verdict};
 
 /// Says what it is given on standard input, then something of its own, and ends with code 5.
 const ECHO: &str = r#"
@@ -137,6 +137,25 @@ fn a_changed_program_is_refused_and_named() {
             error: the recording cannot be replayed: guest cannot be read: No such file or directory (os error 2)
             help: record again; with --attach-files a recording brings its files along
             --- exit 3
+        "#]],
+    );
+}
+
+/// The program is gone, and so is the folder it ran in.
+#[test]
+fn a_recording_with_its_files_needs_no_others() {
+    let recorded = Recorded::new(&["--attach-files"]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::rename(recorded.file(), elsewhere.path().join("guest.vrec")).unwrap();
+    fs::remove_dir_all(recorded.guest.folder()).unwrap();
+    check_in(
+        elsewhere.path(),
+        &["replay", "guest.vrec"],
+        &expect![[r#"
+            --- stdout
+            what was given
+            said
+            --- exit 5
         "#]],
     );
 }

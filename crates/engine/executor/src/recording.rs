@@ -1,16 +1,17 @@
 //! Beginning a recording, or the replay of one.
 
 use crate::cpuid;
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Seek;
+use std::io::{Seek, Write};
 use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use verdict_kernel::{Journal, Recorder, Replayer};
-use verdict_loader::{LoadPlan, MappingSource};
+use verdict_loader::{AtHand, LoadPlan, MappingSource};
 use verdict_protocol::{Clock, ExecutorConfig, Mode, SchedulePolicy};
 use verdict_recording::{
-    CpuIdentity, CpuidWord, Entry, FileId, FileIdentity, Header, Reader, Stamped, Writer,
+    CpuIdentity, CpuidWord, Entry, FileId, FileIdentity, Header, Reader, Stamped, Started, Writer,
     WriterOptions,
 };
 
@@ -39,15 +40,20 @@ pub(crate) fn open(config: &ExecutorConfig) -> Result<Option<Replay>, Failure> {
             "the recording was made on {difference}: programs choose their code by the CPU, so it replays only on one like that"
         ));
     }
-    std::env::set_current_dir(Path::new(std::ffi::OsStr::from_bytes(&header.cwd))).map_err(
-        |error| {
-            format!(
-                "the recording was made in {}, which cannot be entered: {error}",
-                String::from_utf8_lossy(&header.cwd)
-            )
-        },
-    )?;
-    Ok(Some(Replay { reader, header }))
+    let attached = attached(&mut reader, &header)?;
+    let entered = std::env::set_current_dir(path(&header.cwd));
+    // What brings its files along needs no folder.
+    if let (Err(error), true) = (entered, attached.is_empty()) {
+        return Err(format!(
+            "the recording was made in {}, which cannot be entered: {error}",
+            String::from_utf8_lossy(&header.cwd)
+        ));
+    }
+    Ok(Some(Replay {
+        reader,
+        header,
+        attached,
+    }))
 }
 
 /// A recording that is read up to the program at hand.
@@ -55,6 +61,69 @@ pub(crate) struct Replay {
     reader: Reader<File>,
     /// Of that program.
     pub(crate) header: Header,
+    /// The program and its interpreter, where the recording has brought them along.
+    attached: Vec<File>,
+}
+
+impl Replay {
+    /// The program, if it came with the recording: what is there under its name does not matter then.
+    pub(crate) fn at_hand(&self) -> Result<Option<AtHand>, Failure> {
+        let copy = |file: &File| {
+            file.try_clone()
+                .map_err(|error| format!("an attached file cannot be opened: {error}"))
+        };
+        let Some(program) = self.attached.first() else {
+            return Ok(None);
+        };
+        let identities = self.header.files.iter().map(|file| path(&file.path));
+        let mut others = identities.zip(&self.attached).skip(1);
+        let interpreter = others
+            .next()
+            .map(|(path, file)| Ok::<_, Failure>((path.to_owned(), copy(file)?)))
+            .transpose()?;
+        let started = &self.header.started;
+        Ok(Some(AtHand {
+            path: path(&started.path).to_owned(),
+            program: copy(program)?,
+            interpreter,
+            argv: started.argv.clone(),
+            execfn: started.execfn.clone(),
+        }))
+    }
+}
+
+fn path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+/// The files of the header, if the recording has brought all of them along. Their contents come before anything else.
+fn attached(reader: &mut Reader<File>, header: &Header) -> Result<Vec<File>, Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| format!("an attached file cannot be read: {error}");
+    let mut files = Vec::new();
+    if !header.files_attached {
+        return Ok(files);
+    }
+    for _ in &header.files {
+        files.push(verdict_kernel::attached_file().map_err(|error| failed(&error))?);
+    }
+    let is_ours = |next: &Stamped| matches!(&next.entry, Entry::Contents { file, .. } if (file.0 as usize) < header.files.len());
+    while reader
+        .peek()
+        .map_err(|error| failed(&error))?
+        .is_some_and(is_ours)
+    {
+        let next = reader.next().map_err(|error| failed(&error))?;
+        if let Some(Stamped {
+            entry: Entry::Contents { file, bytes, .. },
+            ..
+        }) = next
+        {
+            let mut file = &files[file.0 as usize];
+            file.write_all(&bytes).map_err(|error| failed(&error))?;
+        }
+    }
+    Ok(files)
 }
 
 /// Skips to where the guest replaces its program.
@@ -152,6 +221,11 @@ fn header(
     Ok(Header {
         writer: env!("CARGO_PKG_VERSION").to_string(),
         program: config.program.clone(),
+        started: Started {
+            path: plan.program.path.as_os_str().as_bytes().to_vec(),
+            argv: plan.argv.clone(),
+            execfn: plan.execfn.clone(),
+        },
         argv: config.argv.clone(),
         env: config.env.clone(),
         cwd: cwd.as_os_str().as_bytes().to_vec(),

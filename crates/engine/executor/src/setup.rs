@@ -13,7 +13,7 @@ use verdict_kernel::{
     Action, AfterInput, ClockMode, Input, Kernel, MapRequest, Options, OutputMode, Registers,
     WorldMode, WorldSetup,
 };
-use verdict_loader::{Layout, LoadPlan, Lookup, MappingSource, Request, StackInput};
+use verdict_loader::{AtHand, Layout, LoadPlan, Lookup, MappingSource, Request, StackInput};
 use verdict_protocol::{
     AccessLog as AccessChoice, Clock, ExecutorConfig, PartTimes, ReportWriter, World,
 };
@@ -52,7 +52,11 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
     let ids = replay
         .as_ref()
         .map_or_else(own_ids, |replay| replay.header.ids);
-    let plan = plan(&config)?;
+    let at_hand = match &replay {
+        Some(replay) => replay.at_hand()?,
+        None => None,
+    };
+    let plan = plan(&config, at_hand)?;
     let options = Options {
         clock: match config.clock {
             Clock::Virtual => ClockMode::Virtual,
@@ -250,7 +254,11 @@ fn signal_descriptor() -> Result<i32, Refusal> {
     }
 }
 
-fn plan(config: &ExecutorConfig) -> Result<LoadPlan, Refusal> {
+fn plan(config: &ExecutorConfig, at_hand: Option<AtHand>) -> Result<LoadPlan, Refusal> {
+    if let Some(at_hand) = at_hand {
+        return verdict_loader::plan_at_hand(at_hand, &image_layout())
+            .map_err(|error| error.to_string());
+    }
     let lookup = if config.inherited.is_some() {
         Lookup::Exact
     } else {

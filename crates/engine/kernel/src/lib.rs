@@ -18,7 +18,7 @@ mod waits;
 mod world;
 
 pub use idle::Idle;
-pub use journal::{Divergence, Journal, Recorder, ReplayEnd, Replayer};
+pub use journal::{Divergence, Journal, Recorder, ReplayEnd, Replayer, attached_file};
 pub use memory::{MapRequest, Mapping, Memory, Prot, SysResult, is_guest_range};
 pub use signals::{Action, AltStack, DefaultAction, SignalInfo, bit, default_action};
 pub use syscalls::{

@@ -35,6 +35,16 @@ impl ProgramFile {
         })
     }
 
+    /// A file that is open already, and would be found at `path`.
+    pub(crate) fn at_hand(path: PathBuf, file: File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self {
+            path,
+            file,
+            metadata,
+        })
+    }
+
     /// The path it was opened by.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -17,6 +17,7 @@ mod lookup;
 mod script;
 mod stack;
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -87,7 +88,49 @@ pub fn plan(request: &Request<'_>, layout: &Layout) -> Result<LoadPlan, LoadErro
     let resolved = follow_scripts(path, request.argv.to_vec())?;
     lookup::refuse_privileged(&resolved.file)?;
     check_arguments(&resolved.argv, request.env, &execfn, layout.stack_limit)?;
+    place(resolved, execfn, layout, None)
+}
 
+/// A program whose files are open, wherever their names lead by now.
+#[derive(Debug)]
+pub struct AtHand {
+    /// Where the program was.
+    pub path: PathBuf,
+    /// The program.
+    pub program: File,
+    /// Its dynamic linker and where that was.
+    pub interpreter: Option<(PathBuf, File)>,
+    /// The argument vector after `#!` lines have been followed.
+    pub argv: Vec<Vec<u8>>,
+    /// The path the kernel called the program by.
+    pub execfn: Vec<u8>,
+}
+
+/// Plans the loading of a program that was loaded before.
+pub fn plan_at_hand(at_hand: AtHand, layout: &Layout) -> Result<LoadPlan, LoadError> {
+    let open = |path: PathBuf, file| {
+        ProgramFile::at_hand(path.clone(), file)
+            .map(Arc::new)
+            .map_err(|error| LoadError::unreadable(&path, &error))
+    };
+    let resolved = Resolved {
+        file: open(at_hand.path, at_hand.program)?,
+        argv: at_hand.argv,
+    };
+    let interpreter = at_hand
+        .interpreter
+        .map(|(path, file)| open(path, file))
+        .transpose()?;
+    place(resolved, at_hand.execfn, layout, interpreter)
+}
+
+/// Where everything goes. An interpreter that is not at hand is the one that the program names.
+fn place(
+    resolved: Resolved,
+    execfn: Vec<u8>,
+    layout: &Layout,
+    interpreter: Option<Arc<ProgramFile>>,
+) -> Result<LoadPlan, LoadError> {
     let mut mappings = Vec::new();
     let parsed = elf::parse(&*resolved.file).map_err(|p| p.in_program(resolved.file.path()))?;
     let program = image::place(
@@ -98,7 +141,13 @@ pub fn plan(request: &Request<'_>, layout: &Layout) -> Result<LoadPlan, LoadErro
         &mut mappings,
     )?;
     let interpreter = match &parsed.interpreter {
-        Some(path) => Some(load_interpreter(&program, path, layout, &mut mappings)?),
+        Some(path) => {
+            let file = match interpreter {
+                Some(file) => file,
+                None => Arc::new(lookup::elf_interpreter(path, &program.path)?),
+            };
+            Some(load_interpreter(&program, &file, layout, &mut mappings)?)
+        }
         None if parsed.entry == 0 => {
             return Err(LoadError::NoEntry {
                 path: program.path.clone(),
@@ -154,16 +203,15 @@ fn follow_scripts(path: PathBuf, mut argv: Vec<Vec<u8>>) -> Result<Resolved, Loa
 
 fn load_interpreter(
     program: &Image,
-    path: &[u8],
+    file: &Arc<ProgramFile>,
     layout: &Layout,
     mappings: &mut Vec<PlannedMapping>,
 ) -> Result<Image, LoadError> {
-    let file = Arc::new(lookup::elf_interpreter(path, &program.path)?);
-    let parsed = elf::parse(&*file).map_err(|p| p.in_interpreter(file.path(), &program.path))?;
+    let parsed = elf::parse(&**file).map_err(|p| p.in_interpreter(file.path(), &program.path))?;
     if parsed.entry == 0 {
         return Err(LoadError::NoEntry {
             path: file.path().to_owned(),
         });
     }
-    image::place(&file, &parsed, layout.interp_base, layout, mappings)
+    image::place(file, &parsed, layout.interp_base, layout, mappings)
 }

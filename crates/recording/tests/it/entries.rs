@@ -16,6 +16,11 @@ pub fn header() -> impl Strategy<Value = Header> {
     (first, second).prop_map(
         |((program, argv, env, numbers), (ids, cpu, files, cwd))| Header {
             writer: "verdict 0.1.0".into(),
+            started: Started {
+                path: program.clone(),
+                argv: env.clone(),
+                execfn: cwd.clone(),
+            },
             program,
             argv,
             env,

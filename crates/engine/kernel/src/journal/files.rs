@@ -35,7 +35,7 @@ impl ReplayFiles {
             } => {
                 let contents = match self.open.entry(file) {
                     Slot::Occupied(open) => open.into_mut() as &File,
-                    Slot::Vacant(free) => free.insert(engine_memfd()?),
+                    Slot::Vacant(free) => free.insert(attached_file()?),
                 };
                 contents.write_all_at(&bytes, offset)?;
             }
@@ -62,7 +62,8 @@ impl ReplayFiles {
     }
 }
 
-fn engine_memfd() -> std::io::Result<File> {
+/// A file in memory, for what a recording brings along.
+pub fn attached_file() -> std::io::Result<File> {
     // SAFETY: a fresh descriptor that the file owns.
     let fd = unsafe { libc::memfd_create(c"verdict-attached".as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {

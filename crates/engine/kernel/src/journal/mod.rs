@@ -13,6 +13,7 @@ mod outside;
 mod record;
 mod replay;
 
+pub use files::attached_file;
 pub(crate) use outside::is_outside;
 pub use record::Recorder;
 pub use replay::{Divergence, ReplayEnd, Replayer};
