@@ -17,6 +17,7 @@
 mod allocations;
 mod build;
 mod bytes;
+pub mod cluster;
 mod detect;
 mod error;
 pub mod frame;

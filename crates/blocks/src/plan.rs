@@ -105,10 +105,15 @@ pub(crate) fn threads_of(index: &Index, wanted: &[u32]) -> Vec<u32> {
 /// Makes the tasks, in no particular order of cost.
 pub fn plan(index: &Index, order: &Order, options: &PlanOptions) -> Vec<Task> {
     let threads = threads_of(index, &options.threads);
-    let works = match choose(index, &threads, options) {
+    let mut works = match choose(index, &threads, options) {
         Strategy::Pairs => pairs(order, &threads, options),
         _ => locations(index, &threads, options),
     };
+    if works.is_empty() {
+        // A plan without tasks could not be told from one that was lost.
+        let (from, to) = (0, 0);
+        works.push((Work::Locations { from, to, threads }, 0));
+    }
     let numbered = works.into_iter().enumerate();
     let task = |(number, (work, cost))| Task {
         number: number as u64,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use clap::builder::ArgPredicate;
 use verdict_detect::{Algorithm, DetectError, Findings, Keep, PairBy, detect_reading_ahead};
-use verdict_events::TraceSource;
+use verdict_events::{Names, TraceSource};
 use verdict_report::{Tone, compare_json, compare_text, detect_json, detect_text};
 
 use super::block_options::BlockOptions;
@@ -120,7 +120,7 @@ impl From<AlgorithmChoice> for Algorithm {
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum FailOn {
+pub(super) enum FailOn {
     /// Any race
     #[default]
     Any,
@@ -235,14 +235,33 @@ pub(super) fn colours(paint: Paint) -> impl Fn(Tone, &str) -> String {
 fn run_blocks(args: &Args, context: &Context) -> Result<Exit, CliError> {
     let by = pair_by(args);
     let (findings, index) = args.blocks.detect(&args.trace, by, context)?;
-    context.report(|out, paint| match args.format.format {
+    tell_blocks(
+        findings,
+        by,
+        &index.names,
+        args.format.format,
+        args.fail_on,
+        context,
+    )
+}
+
+/// Reports what was found in a block trace, and answers with how the command ends.
+pub(super) fn tell_blocks(
+    findings: Findings,
+    by: PairBy,
+    names: &dyn Names,
+    format: Format,
+    fail_on: FailOn,
+    context: &Context,
+) -> Result<Exit, CliError> {
+    context.report(|out, paint| match format {
         Format::Text => {
-            let text = detect_text(&findings, by, &index.names, &colours(paint));
+            let text = detect_text(&findings, by, names, &colours(paint));
             out.write_all(text.as_bytes())
         }
-        Format::Json => out.write_all(detect_json(&findings, by, &index.names).as_bytes()),
+        Format::Json => out.write_all(detect_json(&findings, by, names).as_bytes()),
     })?;
-    Ok(exit(&[findings], args.fail_on))
+    Ok(exit(&[findings], fail_on))
 }
 
 fn pair_by(args: &Args) -> PairBy {

@@ -5,6 +5,7 @@
 
 mod block_options;
 mod blocks;
+mod cluster;
 mod completions;
 mod database;
 mod detect;
@@ -36,6 +37,8 @@ pub enum Command {
     Trace(trace::Args),
     /// Build block traces, for finding the races of huge traces in parallel
     Blocks(blocks::Args),
+    /// Find the races of block traces on a cluster
+    Cluster(cluster::Args),
     /// Run a program under the engine, deterministically
     Exec(exec::Args),
     /// Run a program and keep what is needed to repeat that very execution
@@ -64,6 +67,7 @@ pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError
         Command::Detect(args) => detect::run(args, context),
         Command::Trace(args) => trace::run(args, context),
         Command::Blocks(args) => blocks::run(args, context),
+        Command::Cluster(args) => cluster::run(args, context),
         Command::Exec(args) => exec::run(args, context),
         Command::Record(args) => record::run(args, context),
         Command::Replay(args) => replay::run(args, context),
