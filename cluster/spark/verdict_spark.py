@@ -16,7 +16,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-BUNDLES_PER_SLOT = 4
+BUNDLES_PER_SLOT = 3
 
 
 def run_bundle(worker, threads, max_memory, lines):
@@ -115,22 +115,23 @@ def main():
         job = context.parallelize([lines], 1)
         return job.flatMap(lambda these: run_bundle(worker, threads, max_memory, these)).collect()
 
-    try:
-        running = {pool.submit(submit, bundle): bundle for bundle in bundles_of(tasks, slots * BUNDLES_PER_SLOT)}
-        for job in as_completed(running):
+    problem = None
+    running = {pool.submit(submit, bundle): bundle for bundle in bundles_of(tasks, slots * BUNDLES_PER_SLOT)}
+    for job in as_completed(running):
+        bundle = running[job]
+        try:
             for line in job.result():
                 write_result(options.results, line)
-            bundle = running[job]
-            done += len(bundle)
-            left_cost -= sum(task["task"]["cost"] + 1 for task, _ in bundle)
-            say(f"progress {done} {len(all_tasks)} {1 - left_cost / max(total_cost, 1):.6f}")
-    except Exception as error:  # whatever it is, the user is told in one sentence
-        say(f"error {first_line(error)}")
-        pool.shutdown(wait=False, cancel_futures=True)
-        context.cancelAllJobs()
+        except Exception as error:  # whatever it is, the user is told in one sentence, and the others go on
+            problem = problem or first_line(error)
+            continue
+        done += len(bundle)
+        left_cost -= sum(task["task"]["cost"] + 1 for task, _ in bundle)
+        say(f"progress {done} {len(all_tasks)} {1 - left_cost / max(total_cost, 1):.6f}")
+    context.stop()
+    if problem:
+        say(f"error {problem}")
         return 1
-    finally:
-        context.stop()
     return 0
 
 

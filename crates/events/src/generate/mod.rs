@@ -47,6 +47,8 @@ pub struct GenerateOptions {
     pub run_length: u32,
     /// Of sites that run without a lock, one in this many touches what a lock guards, which makes races; 0 is none.
     pub racy_sites_one_in: u64,
+    /// Once in how many times a routine that has a critical section enters it; at least 1. Segments are longer with more.
+    pub lock_rarity: u32,
     /// How things are named.
     pub addressing: Addressing,
     /// What the random choices start from.
@@ -63,6 +65,7 @@ impl Default for GenerateOptions {
             sites: 4096,
             run_length: 32,
             racy_sites_one_in: 400,
+            lock_rarity: 1,
             addressing: Addressing::Named,
             seed: 1,
         }

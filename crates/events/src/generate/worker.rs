@@ -60,6 +60,7 @@ impl Worker {
         if self.state == State::Between {
             self.choose_routine(program, random);
             if program.routines[self.routine].locked
+                && enters(program.options.lock_rarity, random)
                 && let Some(event) = self.acquire(program, holders, random)
             {
                 self.state = if random.one_in(4) {
@@ -197,4 +198,9 @@ fn per_lock(program: &Program) -> u64 {
 fn guarded(lock: u32, nth: u64, program: &Program) -> u64 {
     let nth = nth % per_lock(program);
     (u64::from(lock) + u64::from(program.options.locks) * nth) % program.shared
+}
+
+/// Always, unless critical sections are rare.
+fn enters(lock_rarity: u32, random: &mut Random) -> bool {
+    lock_rarity <= 1 || random.one_in(u64::from(lock_rarity))
 }

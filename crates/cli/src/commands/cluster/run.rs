@@ -117,6 +117,9 @@ fn submit(args: &Args, work: &Work, context: &Context) -> Result<(), CliError> {
         })?,
     };
     let mut command = Command::new(&args.spark_submit);
+    if let Some(python) = python_beside(&args.spark_submit) {
+        command.env("PYSPARK_PYTHON", python);
+    }
     command.arg("--master").arg(&args.master);
     command.args(["--conf", "spark.ui.enabled=false"]);
     if args.master.starts_with("local") {
@@ -140,6 +143,17 @@ fn submit(args: &Args, work: &Work, context: &Context) -> Result<(), CliError> {
         )
     })?;
     follow(child, work, context)
+}
+
+/// The Python that Spark was installed into, unless the user has chosen one: any other may not have its modules.
+fn python_beside(spark_submit: &Path) -> Option<PathBuf> {
+    if std::env::var_os("PYSPARK_PYTHON").is_some() {
+        return None;
+    }
+    let python = std::path::absolute(spark_submit)
+        .ok()?
+        .with_file_name("python3");
+    python.is_file().then_some(python)
 }
 
 /// Shows how far Spark is, and waits for its end.

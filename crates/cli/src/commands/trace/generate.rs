@@ -46,6 +46,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = GenerateOptions::default().racy_sites_one_in)]
     racy_sites_one_in: u64,
 
+    /// Once in how many times a critical section is entered; more make longer segments
+    #[arg(long, value_name = "N", default_value_t = GenerateOptions::default().lock_rarity)]
+    lock_rarity: u32,
+
     /// Addresses of 4 and 8 bytes, as in a real program, instead of named locations
     #[arg(long)]
     addresses: bool,
@@ -64,6 +68,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         sites: args.sites,
         run_length: args.run_length,
         racy_sites_one_in: args.racy_sites_one_in,
+        lock_rarity: args.lock_rarity,
         addressing: match args.addresses {
             true => Addressing::Addresses,
             false => Addressing::Named,

@@ -1,11 +1,13 @@
 //! `cargo xtask bench`: how fast things are, and how much memory they take.
 
+mod blocks;
 mod engine;
 mod measure;
 mod record;
 mod traces;
 
 use clap::Subcommand;
+pub(super) use traces::target_folder;
 
 /// What to measure.
 #[derive(clap::Args, Debug)]
@@ -16,6 +18,8 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Subject {
+    /// Finding all races of large traces in parallel
+    Blocks(blocks::Args),
     /// Running programs under the engine
     Engine(engine::Args),
     /// Recording programs, and replaying them
@@ -26,6 +30,7 @@ enum Subject {
 
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     match &args.subject {
+        Subject::Blocks(args) => blocks::run(args),
         Subject::Engine(args) => engine::run(args),
         Subject::Record(args) => record::run(args),
         Subject::Traces(args) => traces::run(args),

@@ -142,12 +142,12 @@ fn growth(verdict: &Path, args: &Args, folder: &Path) -> Result<(), String> {
 }
 
 /// The binary that users get.
-fn build() -> Result<PathBuf, String> {
+pub(super) fn build() -> Result<PathBuf, String> {
     run_command(cargo().args(["build", "--release", "--package", "verdict-cli"]))?;
     Ok(target_folder().join("release/verdict"))
 }
 
-fn target_folder() -> PathBuf {
+pub(in crate::tasks) fn target_folder() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => workspace_root().join(folder),
         None => workspace_root().join("target"),

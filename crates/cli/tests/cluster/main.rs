@@ -1,0 +1,43 @@
+//! Real runs on Apache Spark, in `local-cluster` mode: a driver and two executors, each a process of its own.
+#![forbid(unsafe_code)]
+
+mod spark;
+
+use std::fs;
+use std::path::Path;
+
+use spark::{Setup, killing_once, refusing_first_task};
+
+#[test]
+fn spark_reports_what_one_machine_reports() {
+    let setup = Setup::new();
+    let run = setup.cluster_run(&[]);
+    assert_eq!(run.stderr, "");
+    assert_eq!(run.stdout, setup.local_report());
+    assert_eq!(run.code, Some(1), "there are races");
+    assert!(!setup.work().exists(), "nothing is left behind");
+}
+
+#[test]
+fn what_was_done_before_a_failure_is_not_done_again_and_a_killed_executor_changes_nothing() {
+    let setup = Setup::new();
+    let refusing = refusing_first_task(&setup);
+    let failed = setup.cluster_run(&["--worker", &refusing]);
+    assert_eq!((failed.code, &failed.stdout[..]), (Some(3), ""));
+    let problem = "error: the worker ended with 2: error: not today\nhelp: ";
+    assert!(failed.stderr.starts_with(problem), "{}", failed.stderr);
+
+    let (done, all) = (results(&setup.work()), setup.tasks());
+    assert!(0 < done && done < all, "{done} of {all}");
+    let killing = killing_once(&setup);
+    let run = setup.cluster_run(&["--worker", &killing.command]);
+    assert_eq!(run.stderr, "");
+    assert_eq!(run.stdout, setup.local_report());
+    assert!(killing.has_killed(), "an executor was killed");
+    let again = killing.tasks_finished();
+    assert_eq!(again, all - done, "only what had no result was run");
+}
+
+fn results(work: &Path) -> usize {
+    fs::read_dir(work.join("results")).unwrap().count()
+}
