@@ -73,8 +73,9 @@ def first_line(error):
     """Of all that Spark says, what the worker said."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for line in lines:
-        if "the worker " in line:
-            return line[line.index("the worker "):]
+        # The last line of a traceback, not the source in it.
+        if line.startswith("RuntimeError: the worker "):
+            return line[len("RuntimeError: "):]
     return lines[0] if lines else repr(error)
 
 

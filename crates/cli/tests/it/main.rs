@@ -3,6 +3,7 @@
 //! `UPDATE_EXPECT=1 cargo test -p verdict-cli` accepts what is printed now; look at the difference before you commit it.
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod detect;
 mod exec_faults;
 mod exec_refusals;
