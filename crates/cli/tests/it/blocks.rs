@@ -47,12 +47,32 @@ fn what_is_in_a_block_trace() {
     check_in(
         folder().path(),
         &["blocks", "info", "queue.blocks"],
-        expect![[r#""#]],
+        &expect![[r#"
+            --- stdout
+            events                            9
+            threads                           2
+            segments                          6
+            locations                         2
+            blocks                            2
+            entries                           3
+            places                            2
+            units that can race               1
+            entries that can race             2
+
+            thread                       blocks      entries        bytes
+            T0                                1            2           32
+            T1                                1            1           30
+            --- exit 0
+        "#]],
     );
     check_in(
         folder().path(),
         &["blocks", "info", "queue.blocks", "--format", "json"],
-        expect![[r#""#]],
+        &expect![[r#"
+            --- stdout
+            {"blocks":2,"entries":3,"places":2,"racing_entries":2,"racing_units":1,"schema":"verdict.blocks/1","threads":[{"blocks":1,"bytes":32,"entries":2,"thread":"T0"},{"blocks":1,"bytes":30,"entries":1,"thread":"T1"}],"trace":{"events":9,"locations":2,"segments":6,"threads":2}}
+            --- exit 0
+        "#]],
     );
 }
 
@@ -62,7 +82,16 @@ fn races_are_told_as_hb_tells_them() {
     check_in(
         folder.path(),
         &["detect", "queue.blocks", "--algorithm", "blocks"],
-        expect![[r#""#]],
+        &expect![[r#"
+            --- stdout
+            1 race in 1 of 2 locations
+
+            V1: 1 race, 1 instance
+              flow    write 4  read 6  once  events 3, 5
+
+            blocks: 9 events, 2 threads, 2 locations, 6 segments
+            --- exit 1
+        "#]],
     );
     let json = |algorithm: &str, trace: &str| {
         let words = format!("detect {trace} --algorithm {algorithm} --per-thread --format json");
@@ -77,29 +106,68 @@ fn races_are_told_as_hb_tells_them() {
 fn wrong_use_is_one_sentence() {
     let folder = folder();
     for (words, wanted) in [
-        ("blocks build queue.std queue.blocks", expect![[r#""#]]),
-        ("detect queue.blocks", expect![[r#""#]]),
-        ("detect queue.std --workers 2", expect![[r#""#]]),
+        ("blocks build queue.std queue.blocks", expect![[r#"
+            --- stderr
+            error: queue.blocks: cannot be written: entity already exists
+            help: remove it, or choose another name
+            --- exit 2
+        "#]]),
+        ("detect queue.blocks", expect![[r#"
+            --- stderr
+            error: queue.blocks: is a block trace
+            help: use `--algorithm blocks`
+            --- exit 2
+        "#]]),
+        ("detect queue.std --workers 2", expect![[r#"
+            --- stderr
+            error: --workers is for `--algorithm blocks` only
+            --- exit 2
+        "#]]),
         (
             "detect queue.blocks --algorithm blocks --threads T0,T7",
-            expect![[r#""#]],
+            expect![[r#"
+                --- stderr
+                error: the trace has no thread `T7`
+                --- exit 2
+            "#]],
         ),
         (
             "detect queue.blocks --algorithm blocks --max-memory 1M",
-            expect![[r#""#]],
+            expect![[r#"
+                --- stderr
+                error: at least 17 MB of memory are needed, 1 MB are allowed
+                help: `--max-memory` allows more
+                --- exit 2
+            "#]],
         ),
         (
             "detect queue.blocks --algorithm blocks --max-memory much",
-            expect![[r#""#]],
+            expect![[r#"
+                --- stderr
+                error: invalid value 'much' for '--max-memory <SIZE>': expected a number of bytes, or one with K, M or G
+
+                For more information, try '--help'.
+                --- exit 2
+            "#]],
         ),
-        ("detect . --algorithm blocks", expect![[r#""#]]),
+        ("detect . --algorithm blocks", expect![[r#"
+            --- stderr
+            error: .: is a folder without a block trace
+            help: `verdict blocks build` makes one
+            --- exit 2
+        "#]]),
         (
             "cluster run queue.blocks --master local --spark-submit ./missing",
-            expect![[r#""#]],
+            expect![[r#"
+                --- stderr
+                error: ./missing: cannot be run: No such file or directory (os error 2)
+                help: `cluster/spark/prepare FOLDER` installs Spark; `--spark-submit` says where it is
+                --- exit 3
+            "#]],
         ),
     ] {
         let arguments: Vec<&str> = words.split(' ').collect();
-        check_in(folder.path(), &arguments, wanted);
+        check_in(folder.path(), &arguments, &wanted);
     }
 }
 

@@ -10,8 +10,8 @@ use crate::{CliError, Exit};
 
 const EXAMPLES: &str = "\
 Examples:
-  verdict cluster worker < tasks > results
-  verdict cluster worker --workers 4 --max-memory 8G < tasks > results";
+  verdict cluster worker
+  verdict cluster worker --workers 4 --max-memory 8G";
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
