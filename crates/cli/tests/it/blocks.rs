@@ -106,23 +106,32 @@ fn races_are_told_as_hb_tells_them() {
 fn wrong_use_is_one_sentence() {
     let folder = folder();
     for (words, wanted) in [
-        ("blocks build queue.std queue.blocks", expect![[r#"
+        (
+            "blocks build queue.std queue.blocks",
+            expect![[r#"
             --- stderr
             error: queue.blocks: cannot be written: entity already exists
             help: remove it, or choose another name
             --- exit 2
-        "#]]),
-        ("detect queue.blocks", expect![[r#"
+        "#]],
+        ),
+        (
+            "detect queue.blocks",
+            expect![[r#"
             --- stderr
             error: queue.blocks: is a block trace
             help: use `--algorithm blocks`
             --- exit 2
-        "#]]),
-        ("detect queue.std --workers 2", expect![[r#"
+        "#]],
+        ),
+        (
+            "detect queue.std --workers 2",
+            expect![[r#"
             --- stderr
             error: --workers is for `--algorithm blocks` only
             --- exit 2
-        "#]]),
+        "#]],
+        ),
         (
             "detect queue.blocks --algorithm blocks --threads T0,T7",
             expect![[r#"
@@ -150,12 +159,15 @@ fn wrong_use_is_one_sentence() {
                 --- exit 2
             "#]],
         ),
-        ("detect . --algorithm blocks", expect![[r#"
+        (
+            "detect . --algorithm blocks",
+            expect![[r#"
             --- stderr
             error: .: is a folder without a block trace
             help: `verdict blocks build` makes one
             --- exit 2
-        "#]]),
+        "#]],
+        ),
         (
             "cluster run queue.blocks --master local --spark-submit ./missing",
             expect![[r#"
