@@ -12,7 +12,7 @@ mod worker;
 pub use merge::{Merge, merge_results};
 pub use result_line::ResultLine;
 pub use task_line::{TaskLine, task_lines};
-pub use worker::work;
+pub use worker::{Open, work};
 
 /// Why tasks or results could not be used.
 #[derive(Debug, thiserror::Error)]

@@ -12,12 +12,15 @@ use crate::plan::{Task, Work};
 use crate::run::{RunOptions, TaskResult, run};
 use crate::store::Store;
 
+/// Opens the block trace that tasks name.
+pub type Open = dyn Fn(&str) -> Result<Box<dyn Store>, BlocksError>;
+
 /// Reads tasks to the end of `input`, opens their block trace by `open`, and writes each result to `output` when it is
 /// there.
 pub fn work(
     input: &mut dyn BufRead,
     output: &mut (dyn Write + Send),
-    open: &dyn Fn(&str) -> Result<Box<dyn Store>, BlocksError>,
+    open: &Open,
     workers: usize,
     memory_max: u64,
 ) -> Result<(), ClusterError> {
