@@ -183,6 +183,13 @@ impl ResultFolder {
         self.path.join("evidence")
     }
 
+    /// A folder for the evidence on one race, made if need be, and what it is called in the result folder.
+    pub fn evidence_on(&self, race: &str) -> Result<(PathBuf, String), FolderError> {
+        let name = format!("evidence/{}", file_stem(race));
+        self.make_folder(&name)?;
+        Ok((self.path.join(&name), name))
+    }
+
     /// The first stage that is not done.
     #[must_use]
     pub fn next(&self) -> Option<Stage> {
@@ -211,6 +218,11 @@ impl ResultFolder {
         let pieces = self.path.join(pieces_folder(stage));
         absent_is_fine(fs::remove_dir_all(&pieces))
             .map_err(|error| io_error(&pieces, "removed", error))
+    }
+
+    /// Keeps what is known in the middle of a stage, to be reported. The stage goes on from its pieces.
+    pub fn keep_results(&self, findings: &ProgramFindings) -> Result<(), FolderError> {
+        self.write_text(RESULTS, &findings.to_json())
     }
 
     /// Everything known so far.
@@ -323,15 +335,15 @@ fn pieces_folder(stage: Stage) -> String {
     format!("stages/{}", stage.word())
 }
 
-/// Names may be anything, file names may not.
 fn piece_file(stage: Stage, name: &str) -> String {
-    let plain: String = name
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .take(40)
-        .collect();
+    format!("{}/{}.json", pieces_folder(stage), file_stem(name))
+}
+
+/// Names may be anything, file names may not.
+fn file_stem(name: &str) -> String {
+    let plain = name.chars().filter(char::is_ascii_alphanumeric).take(40);
     let checksum = crc32fast::hash(name.as_bytes());
-    format!("{}/{plain}-{checksum:08x}.json", pieces_folder(stage))
+    format!("{}-{checksum:08x}", plain.collect::<String>())
 }
 
 fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {

@@ -44,7 +44,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
     verdict(folder, arguments).output().unwrap()
 }
 
-const RUN: [&str; 3] = ["run", "--", "./classes"];
+const RUN: [&str; 5] = ["run", "--runs", "3", "--", "./classes"];
 
 /// What is left in the result folder and is the same in every run.
 fn results(folder: &Path) -> [Vec<u8>; 3] {
@@ -72,6 +72,16 @@ fn races_of_the_example_are_reported_and_remembered() {
         let place = format!("classes.c:{}:", line_of(line));
         assert!(text.contains(&place), "{place}: {text}");
     }
+    assert!(
+        text.contains("spec-violated  crash: ") && text.contains("output-differs  writes "),
+        "{text}"
+    );
+    for command in text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("verdict replay "))
+    {
+        assert!(folder.path().join(command).is_file(), "{command}");
+    }
     assert!(text.contains("new: not seen in earlier runs"), "{text}");
     // The same run again has nothing left to do, and says the same.
     let again = run(folder.path(), &RUN);
@@ -84,7 +94,10 @@ fn races_of_the_example_are_reported_and_remembered() {
     let resumed = run(folder.path(), &RUN);
     assert_eq!(resumed.stdout, again.stdout);
     // Another run knows these races.
-    let other = run(folder.path(), &["run", "-o", "other", "--", "./classes"]);
+    let other = run(
+        folder.path(),
+        &["run", "--runs", "3", "-o", "other", "--", "./classes"],
+    );
     let text = String::from_utf8(other.stdout).unwrap();
     assert!(
         text.contains("seen in earlier runs, too") && !text.contains("new: "),
@@ -103,7 +116,7 @@ fn races_of_the_example_are_reported_and_remembered() {
 
 #[test]
 fn interrupted_at_any_moment_and_resumed_reports_the_same() {
-    const INTERRUPTIONS: u32 = 8;
+    const INTERRUPTIONS: u32 = 5;
     let folder = project();
     let started = Instant::now();
     run(folder.path(), &RUN);
@@ -144,7 +157,10 @@ fn kill_after(folder: &Path, moment: Duration) {
 fn another_program_does_not_go_on_with_these_results() {
     let folder = project();
     run(folder.path(), &RUN);
-    let refused = run(folder.path(), &["run", "--", "./classes", "other"]);
+    let refused = run(
+        folder.path(),
+        &["run", "--runs", "3", "--", "./classes", "other"],
+    );
     let message = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert_eq!(
@@ -154,7 +170,15 @@ fn another_program_does_not_go_on_with_these_results() {
     );
     let restarted = run(
         folder.path(),
-        &["run", "--restart", "--", "./classes", "other"],
+        &[
+            "run",
+            "--runs",
+            "3",
+            "--restart",
+            "--",
+            "./classes",
+            "other",
+        ],
     );
     assert_eq!(restarted.status.code(), Some(1));
 }

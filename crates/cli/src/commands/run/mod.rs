@@ -6,6 +6,7 @@
 mod detect;
 mod display;
 mod finish;
+mod judge;
 mod record;
 
 use std::ffi::OsString;
@@ -50,6 +51,18 @@ pub struct Args {
     #[command(flatten)]
     schedule: ScheduleArgs,
 
+    /// Runs that are steered to each race
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    runs: u32,
+
+    /// Schedules to try after the other order of each instance of a race
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    schedules: u32,
+
+    /// Copies of the program that run at a time; the results are the same for any number
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+
     #[command(flatten)]
     fail_on: FailOn,
 
@@ -64,6 +77,15 @@ pub struct Args {
         value_name = "PROGRAM"
     )]
     program: Vec<OsString>,
+}
+
+impl Args {
+    fn jobs(&self) -> usize {
+        self.jobs.map_or_else(
+            || std::thread::available_parallelism().map_or(1, usize::from),
+            usize::from,
+        )
+    }
 }
 
 /// What the stages are given.
@@ -101,13 +123,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     };
     let mut undone = Vec::new();
     // Without its races a program has no report, so these are looked for however late it is.
-    for stage in stages() {
+    for stage in Stage::ALL {
         if work.folder.is_done(stage) {
             context.detail(format_args!("{}: done before", stage.word()));
         } else if work.time_is_up() && stage > Stage::Detect {
             undone.push(not_done(stage));
-        } else {
-            do_stage(stage, &work)?;
+        } else if !do_stage(stage, &work)? {
+            break;
         }
     }
     work.display.clear();
@@ -118,17 +140,13 @@ fn in_time(limit: Option<Duration>) -> Option<Instant> {
     Instant::now().checked_add(limit?)
 }
 
-/// What is done, in this order.
-fn stages() -> impl Iterator<Item = Stage> {
-    [Stage::Record, Stage::Detect].into_iter()
-}
-
-fn do_stage(stage: Stage, work: &Work) -> Result<(), CliError> {
+/// Whether it was done before the time was up.
+fn do_stage(stage: Stage, work: &Work) -> Result<bool, CliError> {
     work.display.stage(stage);
     match stage {
-        Stage::Record => record::record(work),
-        Stage::Detect => detect::detect(work),
-        Stage::Confirm | Stage::Classify => Ok(()),
+        Stage::Record => record::record(work).map(|()| true),
+        Stage::Detect => detect::detect(work).map(|()| true),
+        Stage::Confirm | Stage::Classify => judge::judge(stage, work),
     }
 }
 
@@ -154,13 +172,15 @@ fn plan(args: &Args) -> Result<Plan, CliError> {
     let text = |word: &OsString| text_of_bytes(word.as_bytes());
     let mut words = args.program.iter();
     let program = words.next().map(text).unwrap_or_default();
-    let schedule = args.schedule.words();
+    let mut options = args.schedule.words().to_vec();
+    options.push(("runs", args.runs.to_string()));
+    options.push(("schedules", args.schedules.to_string()));
     Ok(Plan {
         verdict: env!("CARGO_PKG_VERSION").to_owned(),
         args: words.map(text).collect(),
         identity: identity(args.program.first().map(Path::new))?,
         program,
-        options: schedule
+        options: options
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value))
             .collect(),
