@@ -33,6 +33,14 @@ impl OwnRecording {
         })
     }
 
+    /// One that was made earlier, to be repeated only.
+    #[must_use]
+    pub fn of(file: File) -> Self {
+        Self {
+            file: Arc::new(file),
+        }
+    }
+
     /// For the launcher.
     #[must_use]
     pub fn file(&self) -> Arc<File> {

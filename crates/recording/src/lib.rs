@@ -44,3 +44,11 @@ pub use identity::{ContentHash, FileIdentity, IdentityError};
 pub use info::{Info, KindCount};
 pub use reader::{Ending, Reader};
 pub use writer::{Room, Writer, WriterOptions};
+
+/// True if the file begins as a recording does.
+pub fn is_recording(path: &std::path::Path) -> bool {
+    use std::io::Read;
+    let mut start = [0; frame::MAGIC.len()];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == frame::MAGIC
+}

@@ -132,6 +132,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     if !args.program.is_empty() {
         return program::run(args, context);
     }
+    if args.trace != Path::new("-") && verdict_recording::is_recording(&args.trace) {
+        return program::run_again(args, context);
+    }
     if args.algorithm == AlgorithmChoice::Blocks {
         return run_blocks(args, context);
     }

@@ -1,4 +1,4 @@
-//! `verdict detect -- PROGRAM`: the races of a run of a program.
+//! `verdict detect -- PROGRAM` and `verdict detect RECORDING`: the races of a run of a program.
 
 use std::fmt::Write as _;
 
@@ -14,11 +14,12 @@ use verdict_report::{ReportOptions, findings_text};
 
 use super::{Args, FailOn, colours, pair_by};
 use crate::commands::exec::{ending, stats};
+use crate::commands::replay;
 use crate::progress::Progress;
 use crate::{CliError, Context, Exit, Format};
 
+/// Runs the program.
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
-    let wanted = args.wanted.read()?;
     let recording = OwnRecording::new().map_err(|error| {
         CliError::cannot_run(format_args!(
             "cannot make a file for the recording: {error}"
@@ -28,6 +29,28 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         mode: recording.record(),
         ..args.schedule.config(&args.program)
     };
+    look(args, context, config, &recording)
+}
+
+/// Repeats a recorded run.
+pub(super) fn run_again(args: &Args, context: &Context) -> Result<Exit, CliError> {
+    let (file, info) = replay::open(&args.trace)?;
+    let recording = OwnRecording::of(file);
+    let mode = recording.replay().map_err(CliError::cannot_run)?;
+    let config = ExecutorConfig {
+        mode,
+        ..replay::config(&info.header)
+    };
+    look(args, context, config, &recording)
+}
+
+fn look(
+    args: &Args,
+    context: &Context,
+    config: ExecutorConfig,
+    recording: &OwnRecording,
+) -> Result<Exit, CliError> {
+    let wanted = args.wanted.read()?;
     let algorithms = [Algorithm::from(args.algorithm)];
     let request = DetectRequest {
         config: config.clone(),
@@ -43,7 +66,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     let detected = detect_program(&request, &mut |events| progress.done("events", events));
     drop(progress);
     let detected = detected.map_err(failed)?;
-    let (look, note) = look_again(&detected, &request, &recording);
+    let (look, note) = look_again(&detected, &request, recording);
     let mut findings = to_findings(&detected, &look, &config);
     findings.coverage.extend(note);
     wanted.apply(&mut findings);
