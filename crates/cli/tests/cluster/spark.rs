@@ -142,6 +142,7 @@ if mkdir {killed} 2>/dev/null; then
     done
     echo $pid > {killed}/executor
     kill -KILL $pid
+    exit 1
 fi
 {VERDICT} "$@" > {killed}/output.$$ || exit
 wc -l < {killed}/output.$$ >> {finished}
