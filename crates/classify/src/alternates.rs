@@ -87,12 +87,16 @@ impl Try {
                     seed,
                 })
             },
+            // The recorded order is kept, too: what is random comes after it.
             Try::Control(seed) => Request {
+                watched: racing,
                 instructions_max: Some(limit),
                 recording,
-                ..Request::new(RunSchedule::Random {
-                    seed,
+                ..Request::new(RunSchedule::Alternate {
+                    first: second,
+                    second: first,
                     quantum: options.quantum,
+                    seed: Some(seed),
                 })
             },
         }

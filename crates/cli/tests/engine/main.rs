@@ -16,5 +16,6 @@ mod replay;
 mod run;
 mod servers;
 mod tools;
+mod verdicts;
 mod watched;
 mod whole_run;

@@ -18,12 +18,14 @@ impl Executor {
         let original = unsafe { libc::getppid() };
         let mut changes = MemoryChanges::default();
         let dead = self.dead_ranges();
+        let runtime = self.runtime_data();
         let ranges: Vec<(u64, u64)> = self
             .kernel
             .memory
             .mappings()
             .filter(|(_, mapping)| mapping.prot & libc::PROT_WRITE != 0)
             .map(|(start, mapping)| (start, mapping.end))
+            .filter(|(start, _)| !runtime.contains(start))
             .collect();
         for (start, end) in ranges {
             let mut at = start;
@@ -76,6 +78,29 @@ impl Executor {
             };
             changes.words.push((address, word(new)));
         }
+    }
+
+    /// Mappings with the C library's and the loader's own data: its state is not the program's.
+    fn runtime_data(&self) -> Vec<u64> {
+        let mut found = Vec::new();
+        let mut end_before = 0;
+        for (start, mapping) in self.kernel.memory.mappings() {
+            let runtime = match &mapping.file {
+                Some((path, _)) => {
+                    let name = path.file_name().map(|name| name.to_string_lossy());
+                    name.is_some_and(|name| {
+                        name.starts_with("libc.so") || name.starts_with("ld-linux")
+                    })
+                }
+                // What follows without a gap is the zeroed rest of the same data.
+                None => end_before == start,
+            };
+            if runtime {
+                found.push(start);
+                end_before = mapping.end;
+            }
+        }
+        found
     }
 
     /// The unused part of each thread's stack.
