@@ -1,9 +1,9 @@
 //! Block traces (BlockRace, Mei et al. 2020): every happens-before race of a huge trace as independent tasks.
 //!
-//! [`build`] reads a trace once and writes, per thread, its segments ("blocks") with the clock that orders them and the
-//! set of what they access ([`frame`] says how), and one index of what several threads touch. [`detect`] then finds
+//! [`build()`] reads a trace once and writes, per thread, its segments ("blocks") with the clock that orders them and the
+//! set of what they access ([`frame`] says how), and one index of what several threads touch. [`detect()`] then finds
 //! exactly the races of `hb`, in parallel, without the trace: blocks that no clock orders and that touch a common
-//! location, one writing, race (theorems 1 and 2). [`plan`] cuts the work into tasks that need nothing but the files.
+//! location, one writing, race (theorems 1 and 2). [`plan()`] cuts the work into tasks that need nothing but the files.
 //!
 //! Departs from the paper:
 //! - A place that one thread touches, or nobody writes, is dropped before any task begins ([`units`]).

@@ -20,7 +20,7 @@ pub trait Store: Send + Sync {
     fn length(&self, file: &str) -> Result<u64, BlocksError>;
 }
 
-/// Takes what [`crate::build`] writes.
+/// Takes what [`crate::build()`] writes.
 pub trait Sink {
     /// Appends to a file, which is created if it is not there.
     fn append(&mut self, file: &str, bytes: &[u8]) -> Result<(), BlocksError>;

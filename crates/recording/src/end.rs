@@ -51,7 +51,7 @@ pub enum EndOutcome {
 pub struct OutputSum {
     /// How many bytes.
     pub len: u64,
-    /// [`crate::digest`] of them, in the order in which they were written.
+    /// [`crate::digest()`] of them, in the order in which they were written.
     pub digest: u64,
 }
 

@@ -156,7 +156,7 @@ pub struct Output {
     pub stream: u8,
     /// How many bytes.
     pub len: u64,
-    /// [`crate::digest`] of them.
+    /// [`crate::digest()`] of them.
     pub digest: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The subcommands, one file each: an `Args` struct with help and examples, and `run`.
 //!
 //! To add one: a file with `Args` and `run(&Args, &Context) -> Result<Exit, CliError>`, a variant of [`Command`], an arm of
-//! [`run()`]. Its help must end in examples; a test goes through all commands and looks.
+//! `run`. Its help must end in examples; a test goes through all commands and looks.
 
 mod block_options;
 mod blocks;
