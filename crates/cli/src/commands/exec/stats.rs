@@ -236,7 +236,8 @@ mod tests {
                 "wait": 0
               },
               "version": 1,
-              "watch_stops": 0
+              "watch_stops": 0,
+              "world": null
             }
         "#]]
         .assert_eq(&render(&report(), Format::Json));
