@@ -226,11 +226,11 @@ fn logged_accesses_share_the_words_of_their_bases() {
               40010064  mov qword ptr [7FF000D8h],10000010h
               4001006f  mov qword ptr [7FF000E8h],3
               4001007a  jmp qword ptr [7FF00130h]
-            LoggedAccess { instruction: 0, base: Logged(0), displacement: 8, size: 8, kind: Read, locked: false, bit: None, repeat: None }
-            LoggedAccess { instruction: 1, base: Logged(0), displacement: 10, size: 8, kind: Write, locked: false, bit: None, repeat: None }
-            LoggedAccess { instruction: 2, base: Logged(1), displacement: 0, size: 4, kind: ReadWrite, locked: false, bit: None, repeat: None }
-            LoggedAccess { instruction: 3, base: Logged(0), displacement: 0, size: 1, kind: Write, locked: false, bit: None, repeat: Some(2) }
-            LoggedAccess { instruction: 3, base: Logged(3), displacement: 0, size: 1, kind: Read, locked: false, bit: None, repeat: Some(2) }
+            LoggedAccess { instruction: 0, base: Logged(0), displacement: 8, size: 8, kind: Read, locked: false, segment: Flat, bit: None, repeat: None }
+            LoggedAccess { instruction: 1, base: Logged(0), displacement: 10, size: 8, kind: Write, locked: false, segment: Flat, bit: None, repeat: None }
+            LoggedAccess { instruction: 2, base: Logged(1), displacement: 0, size: 4, kind: ReadWrite, locked: false, segment: Flat, bit: None, repeat: None }
+            LoggedAccess { instruction: 3, base: Logged(0), displacement: 0, size: 1, kind: Write, locked: false, segment: Flat, bit: None, repeat: Some(2) }
+            LoggedAccess { instruction: 3, base: Logged(3), displacement: 0, size: 1, kind: Read, locked: false, segment: Flat, bit: None, repeat: Some(2) }
         "#]],
     );
 }
