@@ -12,7 +12,7 @@ use verdict_races::{DetectRequest, ProgramError, detect_program, look_closer, to
 use verdict_report::{ReportOptions, findings_text};
 
 use super::detect::colours;
-use super::exec::stats;
+use super::exec::{ending, stats};
 use super::run_options::ScheduleArgs;
 use crate::progress::Progress;
 use crate::{CliError, Context, Exit, Format, FormatArgs};
@@ -58,7 +58,7 @@ pub struct Common {
     input: Option<PathBuf>,
 
     /// Recordings of what was found go into this folder
-    #[arg(long, value_name = "FOLDER", default_value = "verdict-out/evidence")]
+    #[arg(long, value_name = "FOLDER", default_value = "verdict-evidence")]
     evidence: PathBuf,
 
     /// Write the report into this file
@@ -241,6 +241,10 @@ impl Setup {
             ProgramError::Launch(error) => CliError::cannot_run(error),
             ProgramError::Detect(error) => CliError::cannot_run(error),
         })?;
+        // A run that was cut short says nothing about what comes after: no races would be no answer.
+        if ending::is_failure(&detected.ending) {
+            ending::to_exit(&detected.ending, &self.launch)?;
+        }
         // A world of its own is the same every time. Without a closer look, there is still what the first one has shown.
         let look = look_closer(&self.config, &self.launch, &detected.findings);
         let look = look.unwrap_or_default();

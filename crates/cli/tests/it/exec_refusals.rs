@@ -300,3 +300,23 @@ fn the_executor_is_not_for_users() {
         "#]],
     );
 }
+
+/// A program that was not run has no verdict: nothing on standard output that could be taken for one.
+#[test]
+fn every_command_that_runs_programs_refuses_alike() {
+    for command in ["exec", "detect", "confirm", "classify", "run"] {
+        for program in ["./none", "./program"] {
+            let folder = TempDir::new().unwrap();
+            executable(&folder, "program", b"int main(void) { return 0; }\n", 0o644);
+            let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
+                .args([command, "--", program])
+                .current_dir(folder.path())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&run.stdout).into_owned();
+            let error = String::from_utf8_lossy(&run.stderr).into_owned();
+            let told = (run.status.code(), said.as_str(), error.contains(program));
+            assert_eq!(told, (Some(3), "", true), "{command} {program}: {error}");
+        }
+    }
+}

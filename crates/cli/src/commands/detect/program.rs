@@ -66,6 +66,9 @@ fn look(
     let detected = detect_program(&request, &mut |events| progress.done("events", events));
     drop(progress);
     let detected = detected.map_err(failed)?;
+    if ending::never_began(&detected.ending) {
+        return ending::to_exit(&detected.ending, &request.launch);
+    }
     let (look, note) = look_again(&detected, &request, recording);
     let mut findings = to_findings(&detected, &look, &config);
     findings.coverage.extend(note);

@@ -55,6 +55,26 @@ pub(crate) fn to_exit(ending: &Ending, options: &LaunchOptions) -> Result<Exit, 
     }
 }
 
+/// True if the run did not come to an end of the program's own: what it has shown is not all there is.
+pub(crate) fn is_failure(ending: &Ending) -> bool {
+    match ending {
+        Ending::Reported(report) => matches!(
+            report.outcome,
+            Outcome::Refused(_) | Outcome::EngineFault(_)
+        ),
+        Ending::Killed | Ending::Crashed { .. } | Ending::Hung => true,
+    }
+}
+
+/// True if the program was never run: there is nothing to tell of it.
+pub(crate) fn never_began(ending: &Ending) -> bool {
+    let instructions = match ending {
+        Ending::Reported(report) => report.stats.instructions,
+        Ending::Killed | Ending::Crashed { .. } | Ending::Hung => 0,
+    };
+    is_failure(ending) && instructions == 0
+}
+
 /// Everybody waits, or the time is over: where everybody is.
 fn standstill(what: &str, threads: &[WaitingThread]) -> CliError {
     let mut text = what.to_string();
