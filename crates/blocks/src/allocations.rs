@@ -22,6 +22,12 @@ pub(crate) type ObjectId = u32;
 /// Numbers from here on stand for several runs.
 const MIXED: ObjectId = 1 << 31;
 
+/// Whether it stands for several runs.
+#[inline]
+pub(crate) fn is_mixed(object: ObjectId) -> bool {
+    object >= MIXED
+}
+
 #[derive(Default)]
 pub(crate) struct Allocations {
     /// By first byte: the end and the generation. What is not here has never been allocated.
@@ -117,7 +123,7 @@ impl Allocations {
 
     /// Calls `each` with the runs of `start..end`, as they were when `object` was answered for it.
     pub fn for_each_run(&self, object: ObjectId, start: u64, end: u64, mut each: impl FnMut(Run)) {
-        if object < MIXED {
+        if !is_mixed(object) {
             each(Run {
                 generation: object,
                 start,

@@ -4,16 +4,21 @@
 //! clock of its thread changes; `clocks` says what that is. Memory does not grow with the number of events: a
 //! block that becomes too long is written in parts with the same clock, and what is kept is one record for each
 //! place and each object through which threads synchronise.
+//!
+//! Three threads work one after the other: one reads the trace ahead, one gathers, one writes ([`crate::closed`]).
+
+use std::thread;
 
 use verdict_clocks::{HappensBefore, Rules};
-use verdict_detect::{AccessKind, TraceSize};
-use verdict_events::{Event, EventKind, ThreadId, TraceSource};
+use verdict_detect::{AccessKind, TraceSize, read_ahead};
+use verdict_events::{Event, EventKind, ThreadId, TraceError, TraceSource};
 
 use crate::allocations::Allocations;
-use crate::frame::{Entry, FrameWriter};
-use crate::index::{FrameInfo, Index, PartInfo, ThreadInfo};
+use crate::closed::{Closed, Outlet, WriterStopped, Written, way, write_all};
+use crate::frame::Entry;
+use crate::index::{Index, ThreadInfo};
 use crate::places::Places;
-use crate::record::{SITES_MAX, What};
+use crate::record::{NONE, SITES_MAX, What};
 use crate::store::{INDEX, Sink};
 use crate::units::Shared;
 use crate::{BlocksError, index};
@@ -52,32 +57,76 @@ pub struct Built {
 
 /// Shares of threads and frames do not become smaller than this.
 const ENTRIES_MIN: u32 = 256;
-/// A frame is complete when it has so many blocks, even of few entries.
-const FRAME_BLOCKS: u64 = 1 << 14;
 
 /// Reads a trace to its end and writes its blocks. `progress` is told how many events have been read.
 pub fn build(
-    source: &mut dyn TraceSource,
-    sink: &mut dyn Sink,
+    source: &mut (dyn TraceSource + Send),
+    sink: &mut (dyn Sink + Send),
     options: &BuildOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Built, BlocksError> {
-    let mut builder = Builder::new(sink, *options);
-    let mut batch = Vec::new();
-    loop {
-        source.next_batch(&mut batch)?;
-        if batch.is_empty() {
-            return builder.finish(source);
+    let (outlet, inlet) = way();
+    let (gathered, written) = thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            // Moved in, so that it is dropped with an error and whoever gathers stops as well.
+            let inlet = inlet;
+            write_all(&inlet, sink)
+        });
+        let gathered = gather(source, outlet, *options, progress);
+        match writing.join() {
+            Ok(written) => (gathered, written),
+            Err(panic) => std::panic::resume_unwind(panic),
         }
-        for event in &batch {
-            builder.event(event)?;
-        }
-        progress(builder.position);
+    });
+    match (gathered, written) {
+        (Err(Stop::Problem(problem)), _) | (_, Err(problem)) => Err(problem),
+        (Err(Stop::Writer), Ok(_)) => unreachable!("a writer stops early for an error only"),
+        (Ok(gathered), Ok(written)) => gathered.finish(written, source, sink),
     }
 }
 
-struct Builder<'a> {
-    sink: &'a mut dyn Sink,
+/// Why gathering ended before the trace did.
+enum Stop {
+    Problem(BlocksError),
+    /// The writer has stopped, and knows why.
+    Writer,
+}
+
+impl From<BlocksError> for Stop {
+    fn from(problem: BlocksError) -> Stop {
+        Stop::Problem(problem)
+    }
+}
+
+impl From<TraceError> for Stop {
+    fn from(problem: TraceError) -> Stop {
+        Stop::Problem(problem.into())
+    }
+}
+
+impl From<WriterStopped> for Stop {
+    fn from(_: WriterStopped) -> Stop {
+        Stop::Writer
+    }
+}
+
+fn gather(
+    source: &mut (dyn TraceSource + Send),
+    outlet: Outlet,
+    options: BuildOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Gathered, Stop> {
+    let mut builder = Builder::new(outlet, options);
+    read_ahead(source, |batch| {
+        builder.batch(batch)?;
+        progress(builder.position);
+        Ok::<(), Stop>(())
+    })?;
+    builder.finish()
+}
+
+struct Builder {
+    outlet: Outlet,
     options: BuildOptions,
     order: HappensBefore,
     places: Places,
@@ -86,10 +135,12 @@ struct Builder<'a> {
     position: u64,
     synchronisations: u64,
     blocks: u32,
-    entries: u64,
     sites: u32,
-    /// Room for the clock that is looked at.
+    /// Entries that a thread may have open.
+    share: usize,
+    /// Room for the clock that is looked at, and for the places of the events that are.
     clock: Vec<u32>,
+    numbers: Vec<u32>,
 }
 
 #[derive(Default)]
@@ -99,8 +150,6 @@ struct Thread {
     clock: Vec<u32>,
     /// Something happened since the last access that may have changed the clock.
     stale: bool,
-    frame: FrameWriter,
-    file: ThreadInfo,
     /// Room for the entries of the next block.
     spare: Vec<Link>,
 }
@@ -119,13 +168,29 @@ struct Link {
 }
 
 const NO_LINK: u32 = u32::MAX;
-/// How many entries for one place are looked through; duplicates merge when the block ends.
+/// How many entries for one place are looked through; duplicates merge when the block is written.
 const SEARCHED: usize = 8;
 
-impl<'a> Builder<'a> {
-    fn new(sink: &'a mut dyn Sink, options: BuildOptions) -> Builder<'a> {
+/// The bytes that an event accesses.
+#[inline]
+fn bytes_of(event: &Event) -> Option<(u64, u64)> {
+    let (start, size) = match event.kind {
+        EventKind::Read(access)
+        | EventKind::Write(access)
+        | EventKind::AtomicLoad(access, _)
+        | EventKind::AtomicStore(access, _)
+        | EventKind::AtomicRmw(access, _) => (access.addr.0, u64::from(access.size)),
+        EventKind::Free { addr, size } => (addr.0, size),
+        _ => return None,
+    };
+    let end = start.saturating_add(size);
+    (start < end).then_some((start, end))
+}
+
+impl Builder {
+    fn new(outlet: Outlet, options: BuildOptions) -> Builder {
         Builder {
-            sink,
+            outlet,
             options,
             order: HappensBefore::new(Rules::All),
             places: Places::default(),
@@ -134,48 +199,76 @@ impl<'a> Builder<'a> {
             position: 0,
             synchronisations: 0,
             blocks: 0,
-            entries: 0,
             sites: 0,
+            share: 0,
             clock: Vec::new(),
+            numbers: Vec::new(),
         }
     }
 
+    /// Up to each allocation, which changes what places are, first all places are found and then all events handled: one
+    /// lookup does not wait for the other, so that the processor can have several of them on their way to memory.
+    fn batch(&mut self, batch: &[Event]) -> Result<(), Stop> {
+        let is_allocation = |event: &Event| matches!(event.kind, EventKind::Allocate { .. });
+        let mut numbers = std::mem::take(&mut self.numbers);
+        for events in batch.split_inclusive(is_allocation) {
+            numbers.clear();
+            for event in events {
+                numbers.push(self.place_of(event)?);
+            }
+            for (event, &number) in events.iter().zip(&numbers) {
+                self.event(event, number)?;
+            }
+        }
+        self.numbers = numbers;
+        Ok(())
+    }
+
     #[inline]
-    fn event(&mut self, event: &Event) -> Result<(), BlocksError> {
+    fn place_of(&mut self, event: &Event) -> Result<u32, BlocksError> {
+        let Some((start, end)) = bytes_of(event) else {
+            return Ok(NONE);
+        };
+        let object = self.allocations.object(start, end);
+        let number = self.places.number(start, end, object, event.thread.0);
+        number.ok_or(BlocksError::TooMany {
+            what: "places",
+            max: u64::from(u32::MAX) - 1,
+        })
+    }
+
+    /// `number` is the place it accesses, or `NONE`.
+    #[inline]
+    fn event(&mut self, event: &Event, number: u32) -> Result<(), Stop> {
         match event.kind {
-            EventKind::Read(access) => {
-                let end = access.addr.0.saturating_add(u64::from(access.size));
+            EventKind::Read(_) => {
                 let posts = self.order.note_access(event.thread).count();
-                self.access(event, posts, AccessKind::Read, access.addr.0, end)?;
+                self.access(event, posts, AccessKind::Read, number)?;
             }
-            EventKind::Write(access) => {
-                let end = access.addr.0.saturating_add(u64::from(access.size));
+            EventKind::Write(_) => {
                 let posts = self.order.note_access(event.thread).count();
-                self.access(event, posts, AccessKind::Write, access.addr.0, end)?;
+                self.access(event, posts, AccessKind::Write, number)?;
             }
-            _ => self.other(event)?,
+            _ => self.other(event, number)?,
         }
         self.position += 1;
         Ok(())
     }
 
     #[inline(never)]
-    fn other(&mut self, event: &Event) -> Result<(), BlocksError> {
+    fn other(&mut self, event: &Event, number: u32) -> Result<(), Stop> {
         // Listed, whatever it does: threads can be asked for by name.
         self.thread(event.thread);
         match event.kind {
-            EventKind::AtomicLoad(access, _)
-            | EventKind::AtomicStore(access, _)
-            | EventKind::AtomicRmw(access, _) => {
+            EventKind::AtomicLoad(..) | EventKind::AtomicStore(..) | EventKind::AtomicRmw(..) => {
                 let kind = match event.kind {
                     EventKind::AtomicLoad(..) => AccessKind::AtomicRead,
                     _ => AccessKind::AtomicWrite,
                 };
                 self.order.receive(event);
                 self.clock_may_change(event)?;
-                let end = access.addr.0.saturating_add(u64::from(access.size));
                 let posts = self.order.epoch(event.thread).count();
-                self.access(event, posts, kind, access.addr.0, end)?;
+                self.access(event, posts, kind, number)?;
                 self.order.post(event);
                 self.clock_may_change(event)?;
             }
@@ -185,16 +278,15 @@ impl<'a> Builder<'a> {
                     .allocations
                     .allocate(addr.0, addr.0.saturating_add(size))
                 {
-                    return Err(BlocksError::TooMany {
+                    return Err(Stop::Problem(BlocksError::TooMany {
                         what: "allocations",
                         max: 1 << 31,
-                    });
+                    }));
                 }
             }
-            EventKind::Free { addr, size } => {
-                let end = addr.0.saturating_add(size);
+            EventKind::Free { .. } => {
                 let posts = self.order.note_access(event.thread).count();
-                self.access(event, posts, AccessKind::Free, addr.0, end)?;
+                self.access(event, posts, AccessKind::Free, number)?;
             }
             EventKind::Output { .. } => {
                 self.order.note_access(event.thread);
@@ -229,6 +321,8 @@ impl<'a> Builder<'a> {
         let index = thread.0 as usize;
         if index >= self.threads.len() {
             self.threads.resize_with(index + 1, Thread::default);
+            let share = self.options.open_entries_max / self.threads.len() as u32;
+            self.share = share.max(ENTRIES_MIN.min(self.options.open_entries_max)) as usize;
         }
         &mut self.threads[index]
     }
@@ -239,10 +333,9 @@ impl<'a> Builder<'a> {
         event: &Event,
         posts: u32,
         kind: AccessKind,
-        start: u64,
-        end: u64,
-    ) -> Result<(), BlocksError> {
-        if start >= end {
+        number: u32,
+    ) -> Result<(), Stop> {
+        if number == NONE {
             return Ok(());
         }
         let position = self.position;
@@ -253,12 +346,6 @@ impl<'a> Builder<'a> {
             self.begin_block(event.thread, posts)?;
         }
         self.sites = self.sites.max(event.site.0.saturating_add(1));
-        let object = self.allocations.object(start, end);
-        let number = self.places.number(start, end, object, event.thread.0);
-        let number = number.ok_or(BlocksError::TooMany {
-            what: "places",
-            max: u64::from(u32::MAX) - 1,
-        })?;
         let what = What::new(event.site, kind);
         let place = self.places.get_mut(number);
         place.note(event.thread.0, what);
@@ -273,6 +360,8 @@ impl<'a> Builder<'a> {
         }
         place.last_block = open.number;
         place.last_entry = open.entries.len() as u32;
+        // Only balances work: a place with more entries than this is one of its own anyway.
+        place.entries = place.entries.saturating_add(1);
         let offset = (position - open.start) as u32;
         open.entries.push(Link {
             entry: Entry {
@@ -283,20 +372,15 @@ impl<'a> Builder<'a> {
             },
             older: newest,
         });
-        if open.entries.len() as u32 >= self.open_entries_max() {
+        if open.entries.len() >= self.share {
             self.end_block(event.thread)?;
         }
         Ok(())
     }
 
-    fn open_entries_max(&self) -> u32 {
-        let share = self.options.open_entries_max / self.threads.len() as u32;
-        share.max(ENTRIES_MIN.min(self.options.open_entries_max))
-    }
-
     /// Lets the open block be one with the thread's present clock: a new one, unless nothing has changed.
     #[inline(never)]
-    fn begin_block(&mut self, id: ThreadId, posts: u32) -> Result<(), BlocksError> {
+    fn begin_block(&mut self, id: ThreadId, posts: u32) -> Result<(), Stop> {
         let mut clock = std::mem::take(&mut self.clock);
         clock.clear();
         let known = self.order.clock(id);
@@ -317,10 +401,10 @@ impl<'a> Builder<'a> {
         if !thread.open.as_ref().is_some_and(same) {
             self.end_block(id)?;
             if self.blocks == u32::MAX - 1 {
-                return Err(BlocksError::TooMany {
+                return Err(Stop::Problem(BlocksError::TooMany {
                     what: "blocks",
                     max: u64::from(self.blocks),
-                });
+                }));
             }
             let number = self.blocks;
             self.blocks += 1;
@@ -337,106 +421,102 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn end_block(&mut self, id: ThreadId) -> Result<(), BlocksError> {
-        let thread = self.thread(id);
-        let Some(open) = thread.open.take() else {
+    fn end_block(&mut self, id: ThreadId) -> Result<(), Stop> {
+        let frame_entries = self.options.frame_entries.min(self.share as u32);
+        let frame_entries = frame_entries.max(ENTRIES_MIN.min(self.options.frame_entries));
+        let thread = &mut self.threads[id.0 as usize];
+        let Some(mut open) = thread.open.take() else {
             return Ok(());
         };
-        let mut entries: Vec<Entry> = open.entries.iter().map(|link| link.entry).collect();
-        merge_duplicates(&mut entries);
-        let clock = std::mem::take(&mut thread.clock);
-        thread
-            .frame
-            .push(open.number, open.start, open.posts, &clock, &entries);
-        thread.clock = clock;
-        thread.spare = open.entries;
-        thread.spare.clear();
-        let full = thread.frame.blocks() >= FRAME_BLOCKS;
-        let frame_entries = thread.frame.entries() as u32;
-        self.entries += entries.len() as u64;
-        for entry in &entries {
-            let place = self.places.get_mut(entry.place);
-            // Only balances work: a place with more entries than this is one of its own anyway.
-            place.entries = place.entries.saturating_add(1);
-        }
-        let share = self.options.frame_entries.min(self.open_entries_max());
-        if full || frame_entries >= share.max(ENTRIES_MIN.min(self.options.frame_entries)) {
-            self.write_frame(id)?;
-        }
-        Ok(())
-    }
-
-    fn write_frame(&mut self, id: ThreadId) -> Result<(), BlocksError> {
-        let thread = &mut self.threads[id.0 as usize];
-        let (blocks, entries) = (thread.frame.blocks(), thread.frame.entries() as u64);
-        if blocks == 0 {
-            return Ok(());
-        }
-        let parts = thread.frame.finish();
-        let name = index::file_name(id.0);
-        if thread.file.length == 0 {
-            self.sink.append(&name, &index::file_start(id.0))?;
-            thread.file.length = index::file_start(id.0).len() as u64;
-        }
-        let mut infos = [PartInfo::default(); 2];
-        let mut bytes = Vec::new();
-        for (part, info) in parts.iter().zip(&mut infos) {
-            let packed = lz4_flex::block::compress(part);
-            *info = PartInfo {
-                raw: part.len() as u64,
-                packed: packed.len() as u64,
-                checksum: crc32fast::hash(&packed),
-            };
-            bytes.extend_from_slice(&packed);
-        }
-        self.sink.append(&name, &bytes)?;
-        thread.file.frames.push(FrameInfo {
-            offset: thread.file.length,
-            blocks,
-            entries,
-            parts: infos,
+        let list = &mut self.outlet.list;
+        list.blocks.push(Closed {
+            thread: id.0,
+            number: open.number,
+            start: open.start,
+            posts: open.posts,
+            clock: thread.clock.len(),
+            entries: open.entries.len(),
+            frame_entries: frame_entries as usize,
         });
-        thread.file.length += bytes.len() as u64;
+        list.clocks.extend_from_slice(&thread.clock);
+        list.entries
+            .extend(open.entries.drain(..).map(|link| link.entry));
+        thread.spare = open.entries;
+        self.outlet.flush_full()?;
         Ok(())
     }
 
-    fn finish(mut self, source: &dyn TraceSource) -> Result<Built, BlocksError> {
+    /// Ends what is open.
+    fn finish(mut self) -> Result<Gathered, Stop> {
         if self.sites > SITES_MAX {
-            return Err(BlocksError::TooMany {
+            return Err(Stop::Problem(BlocksError::TooMany {
                 what: "sites",
                 max: u64::from(SITES_MAX),
-            });
+            }));
         }
         for thread in 0..self.threads.len() as u32 {
             self.end_block(ThreadId(thread))?;
-            self.write_frame(ThreadId(thread))?;
         }
+        self.outlet.flush()?;
+        // Whoever writes can come to an end meanwhile.
+        drop(self.outlet);
         let places = self.places.into_all();
         let shared = Shared::of(&places, &self.allocations);
-        let trace = TraceSize {
-            events: self.position,
-            threads: self.order.threads(),
-            locations: shared.location_count,
-            segments: self.order.segments(),
-        };
-        let threads: Vec<ThreadInfo> = self.threads.into_iter().map(|thread| thread.file).collect();
-        let names = index::gather_names(source.names(), threads.len() as u32, self.sites, &shared);
-        let index = Index {
-            trace,
+        Ok(Gathered {
+            trace: TraceSize {
+                events: self.position,
+                threads: self.order.threads(),
+                locations: shared.location_count,
+                segments: self.order.segments(),
+            },
             blocks: self.blocks,
-            entries: self.entries,
             place_count: places.len() as u64,
             sites: self.sites,
-            threads,
+            threads: self.threads.len(),
             shared,
+        })
+    }
+}
+
+/// What the index says besides what is in the files.
+struct Gathered {
+    trace: TraceSize,
+    blocks: u32,
+    place_count: u64,
+    sites: u32,
+    threads: usize,
+    shared: Shared,
+}
+
+impl Gathered {
+    /// Writes the index.
+    fn finish(
+        self,
+        written: Written,
+        source: &dyn TraceSource,
+        sink: &mut dyn Sink,
+    ) -> Result<Built, BlocksError> {
+        let mut threads = written.threads;
+        // Threads without blocks are listed as well.
+        threads.resize_with(self.threads, ThreadInfo::default);
+        let count = threads.len() as u32;
+        let names = index::gather_names(source.names(), count, self.sites, &self.shared);
+        let index = Index {
+            trace: self.trace,
+            blocks: self.blocks,
+            entries: written.entries,
+            place_count: self.place_count,
+            sites: self.sites,
+            threads,
+            shared: self.shared,
             names,
             checksum: 0,
         };
         let bytes = index.encode();
-        self.sink.append(INDEX, &bytes)?;
+        sink.append(INDEX, &bytes)?;
         let files: u64 = index.threads.iter().map(|thread| thread.length).sum();
         Ok(Built {
-            trace,
+            trace: index.trace,
             blocks: u64::from(index.blocks),
             entries: index.entries,
             bytes: files + bytes.len() as u64,
@@ -459,24 +539,6 @@ fn count_up(entries: &mut [Link], newest: u32, what: What) -> bool {
         at = link.older;
     }
     false
-}
-
-/// Sorts by place, and makes one entry of those that differ in time only.
-fn merge_duplicates(entries: &mut Vec<Entry>) {
-    entries.sort_unstable_by_key(|entry| {
-        (
-            u64::from(entry.place) << 32 | u64::from(entry.what.0),
-            entry.offset,
-        )
-    });
-    entries.dedup_by(|next, kept| {
-        let sum = kept.count.checked_add(next.count);
-        match sum {
-            Some(sum) if (next.place, next.what) == (kept.place, kept.what) => kept.count = sum,
-            _ => return false,
-        }
-        true
-    });
 }
 
 /// Missing threads count 0.

@@ -17,6 +17,7 @@
 mod allocations;
 mod build;
 mod bytes;
+mod closed;
 pub mod cluster;
 mod detect;
 mod error;

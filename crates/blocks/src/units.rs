@@ -34,7 +34,7 @@ pub(crate) struct Shared {
 }
 
 /// A run of a place, sorted to meet its neighbours.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 struct Piece {
     generation: u32,
     start: u64,
@@ -54,7 +54,8 @@ struct Draft {
 impl Shared {
     pub fn of(places: &[Place], allocations: &Allocations) -> Shared {
         let mut shared = Shared::default();
-        let mut covers = shared.make_units(places, pieces(places, allocations));
+        let pieces = pieces(places, allocations);
+        let mut covers = shared.make_units(places, &pieces);
         // By place, and by address within one: a place may lie in several generations.
         covers.sort_unstable_by_key(|&(place, unit)| {
             (place, shared.units[unit as usize].start, unit)
@@ -63,15 +64,15 @@ impl Shared {
             .chunk_by(|a, b| a.0 == b.0)
             .map(|chunk| (chunk[0].0, chunk.iter().map(|&(_, unit)| unit).collect()))
             .collect();
-        shared.find_locations(places);
+        shared.find_locations(places, &pieces);
         shared
     }
 
     /// Makes the units that can race, and answers with who covers which.
-    fn make_units(&mut self, places: &[Place], pieces: Vec<Piece>) -> Vec<(u32, u32)> {
+    fn make_units(&mut self, places: &[Place], pieces: &[Piece]) -> Vec<(u32, u32)> {
         let mut covers = Vec::new();
         let mut cuts = Vec::new();
-        let mut rest = &pieces[..];
+        let mut rest = pieces;
         while let Some(first) = rest.first() {
             let (mut end, mut count) = (first.end, 0);
             while let Some(piece) = rest.get(count)
@@ -83,6 +84,10 @@ impl Shared {
             }
             let (group, others) = rest.split_at(count);
             rest = others;
+            if let [piece] = group {
+                self.add_alone(places, piece, &mut covers);
+                continue;
+            }
             cuts.clear();
             cuts.extend(group.iter().flat_map(|piece| [piece.start, piece.end]));
             cuts.sort_unstable();
@@ -90,6 +95,19 @@ impl Shared {
             self.add_group(places, group, &cuts, &mut covers);
         }
         covers
+    }
+
+    /// As [`Shared::add_group`] does it for a piece that overlaps nothing, as nearly all do.
+    fn add_alone(&mut self, places: &[Place], piece: &Piece, covers: &mut Vec<(u32, u32)>) {
+        let draft = Draft::with(None, &places[piece.place as usize]);
+        if draft.can_race() {
+            covers.push((piece.place, self.units.len() as u32));
+            self.units.push(Unit {
+                start: piece.start,
+                end: piece.end,
+                records: draft.records,
+            });
+        }
     }
 
     /// `group` overlaps, and `cuts` are its bounds.
@@ -129,9 +147,11 @@ impl Shared {
         }
     }
 
-    fn find_locations(&mut self, places: &[Place]) {
-        let mut locations: Vec<(u64, u64)> = places
+    /// Pieces are in order already, all but those of different generations: sorting finds little to do.
+    fn find_locations(&mut self, places: &[Place], pieces: &[Piece]) {
+        let mut locations: Vec<(u64, u64)> = pieces
             .iter()
+            .map(|piece| &places[piece.place as usize])
             .filter(|place| place.is_location())
             .map(|place| (place.start, place.end))
             .collect();
@@ -176,7 +196,10 @@ fn pieces(places: &[Place], allocations: &Allocations) -> Vec<Piece> {
             });
         });
     }
-    pieces.sort_unstable();
+    pieces.sort_unstable_by_key(|piece| {
+        let start = u128::from(piece.generation) << 64 | u128::from(piece.start);
+        (start, piece.end, piece.place)
+    });
     pieces
 }
 

@@ -47,3 +47,4 @@ pub use detector::{
 };
 pub use findings::{Answer, Findings, HistorySize, TraceSize};
 pub use races::{PairBy, Race, RaceSet, Side};
+pub use read_ahead::read_ahead;

@@ -9,7 +9,7 @@ use verdict_events::{Event, TraceError, TraceSource};
 const BATCHES_AHEAD: usize = 8;
 
 /// Gives each batch of `source` to `take`, in trace order, until the trace ends or one of them fails.
-pub(crate) fn read_ahead<E: From<TraceError>>(
+pub fn read_ahead<E: From<TraceError>>(
     source: &mut (dyn TraceSource + Send),
     mut take: impl FnMut(&[Event]) -> Result<(), E>,
 ) -> Result<(), E> {

@@ -2,8 +2,10 @@
 //! files, side by side.
 //!
 //! Every figure is of a whole process, from start to finish, the quickest of several rounds; in a round each way is run once,
-//! so that whatever else the machine does befalls all of them. `cpu s` is the time of the main thread, which does its share
-//! of the work: with other programs running it says more than the clock.
+//! so that whatever else the machine does befalls all of them. `cpu s` is the time of all threads of the process.
+//!
+//! Making traces and block files takes longer than measuring. `--prepare` does only that, and what is there is not made again: on a
+//! machine with other work, prepare first and measure, part by part, when it is quiet.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,17 +18,45 @@ use crate::process::run as run_command;
 /// How much to measure.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
+    /// What to measure; everything if nothing is named
+    #[arg(value_enum, value_name = "PART")]
+    parts: Vec<Part>,
+
+    /// Only the trace of this name: large-blocks, small-blocks, many-threads
+    #[arg(long, value_name = "TRACE")]
+    only: Option<String>,
+
     /// Events of each of the three traces
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     events: u64,
 
-    /// Events of the large trace; 0 leaves it out
+    /// Events of the large trace
     #[arg(long, value_name = "N", default_value_t = 200_000_000)]
     large_events: u64,
 
     /// Rounds of which the quickest run counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: u32,
+
+    /// Make traces and block files, and measure nothing
+    #[arg(long)]
+    prepare: bool,
+
+    /// Leave traces and block files where they are
+    #[arg(long)]
+    keep: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    /// Detectors, on three traces
+    SideBySide,
+    /// Time by number of events
+    Events,
+    /// Time by number of threads
+    Threads,
+    /// The large trace
+    Large,
 }
 
 /// A trace: its name, threads, locations, how rare critical sections are.
@@ -39,19 +69,19 @@ struct Kind {
 
 const KINDS: [Kind; 3] = [
     Kind {
-        name: "few large blocks",
+        name: "large-blocks",
         threads: 8,
         locations: 1_000_000,
         lock_rarity: 400,
     },
     Kind {
-        name: "many small blocks",
+        name: "small-blocks",
         threads: 8,
         locations: 1_000_000,
         lock_rarity: 1,
     },
     Kind {
-        name: "many threads",
+        name: "many-threads",
         threads: 64,
         locations: 1_000_000,
         lock_rarity: 2,
@@ -69,52 +99,95 @@ const DETECTED: [i32; 2] = [0, 1];
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     let bench = Bench {
         verdict: build()?,
-        folder: target_folder().join("bench"),
+        folder: target_folder().join("bench-blocks"),
         rounds: args.rounds.max(1),
+        prepare: args.prepare,
     };
-    fs::create_dir_all(&bench.folder)
-        .map_err(|error| format!("{}: {error}", bench.folder.display()))?;
-    for kind in &KINDS {
-        bench.side_by_side(kind, args.events)?;
+    fs::create_dir_all(&bench.folder).map_err(|error| named(&bench.folder, &error))?;
+    let wanted = |part: Part| args.parts.is_empty() || args.parts.contains(&part);
+    let named_kind = |kind: &&Kind| args.only.as_ref().is_none_or(|only| only == kind.name);
+    let kinds: Vec<&Kind> = KINDS.iter().filter(named_kind).collect();
+    if kinds.is_empty() {
+        let names = KINDS.map(|kind| kind.name).join(", ");
+        return Err(format!("--only: there are {names}"));
     }
-    bench.growth_with_events(args.events)?;
-    bench.growth_with_threads(args.events)?;
-    if args.large_events > 0 {
+    for kind in &kinds {
+        if wanted(Part::SideBySide) {
+            bench.side_by_side(kind, args.events)?;
+        }
+    }
+    if wanted(Part::Events) {
+        bench.growth_with_events(&kinds, args.events)?;
+    }
+    if wanted(Part::Threads) {
+        bench.growth_with_threads(args.events)?;
+    }
+    if wanted(Part::Large) {
         bench.large(args.large_events)?;
     }
-    Ok(())
+    match args.prepare || args.keep {
+        true => Ok(()),
+        false => fs::remove_dir_all(&bench.folder).map_err(|error| named(&bench.folder, &error)),
+    }
+}
+
+fn named(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
 }
 
 struct Bench {
     verdict: PathBuf,
     folder: PathBuf,
     rounds: u32,
+    prepare: bool,
+}
+
+/// A trace and its block trace.
+struct Made {
+    trace: PathBuf,
+    blocks: PathBuf,
 }
 
 impl Bench {
-    /// A trace and its block trace, and what building that took.
-    fn make(&self, kind: &Kind, events: u64) -> Result<(PathBuf, PathBuf, Run), String> {
-        let trace = self.folder.join("blocks.vtrace");
-        let blocks = self.folder.join("blocks.blocks");
-        let mut generate = Command::new(&self.verdict);
-        generate
-            .args(["trace", "generate", "--addresses"])
-            .arg(&trace)
-            .args(["--events", &events.to_string()])
-            .args(["--threads", &kind.threads.to_string()])
-            .args(["--locations", &kind.locations.to_string()])
-            .args(["--lock-rarity", &kind.lock_rarity.to_string()]);
-        run_command(&mut generate)?;
-        if blocks.exists() {
-            fs::remove_dir_all(&blocks)
-                .map_err(|error| format!("{}: {error}", blocks.display()))?;
+    /// Makes a trace and its blocks, unless they are there.
+    fn make(&self, kind: &Kind, events: u64) -> Result<Made, String> {
+        let name = format!("{}-{}-{events}", kind.name, kind.threads);
+        let made = Made {
+            trace: self.folder.join(format!("{name}.vtrace")),
+            blocks: self.folder.join(format!("{name}.blocks")),
+        };
+        if !made.trace.exists() {
+            let mut generate = Command::new(&self.verdict);
+            generate
+                .args(["trace", "generate", "--addresses"])
+                .arg(&made.trace)
+                .args(["--events", &events.to_string()])
+                .args(["--threads", &kind.threads.to_string()])
+                .args(["--locations", &kind.locations.to_string()])
+                .args(["--lock-rarity", &kind.lock_rarity.to_string()]);
+            run_command(&mut generate)?;
         }
-        let mut make = Command::new(&self.verdict);
-        make.args(["-q", "blocks", "build"])
-            .arg(&trace)
-            .arg(&blocks);
-        let built = quickest(1, &mut make, &[0])?;
-        Ok((trace, blocks, built))
+        if !made.blocks.exists() {
+            run_command(&mut self.build(&made.trace, &made.blocks))?;
+        }
+        Ok(made)
+    }
+
+    fn build(&self, trace: &Path, blocks: &Path) -> Command {
+        let mut command = Command::new(&self.verdict);
+        command
+            .args(["-q", "blocks", "build"])
+            .arg(trace)
+            .arg(blocks);
+        command
+    }
+
+    /// What building the block trace takes, of a second one that is thrown away.
+    fn time_build(&self, made: &Made) -> Result<Run, String> {
+        let again = self.folder.join("again.blocks");
+        let run = quickest(1, &mut self.build(&made.trace, &again), &[0])?;
+        fs::remove_dir_all(&again).map_err(|error| named(&again, &error))?;
+        Ok(run)
     }
 
     fn detect(&self, input: &Path, algorithm: &str, workers: Option<u32>) -> Command {
@@ -145,7 +218,10 @@ impl Bench {
     }
 
     fn side_by_side(&self, kind: &Kind, events: u64) -> Result<(), String> {
-        let (trace, blocks, built) = self.make(kind, events)?;
+        let made = self.make(kind, events)?;
+        if self.prepare {
+            return Ok(());
+        }
         println!("\n{}: {events} events, {} threads", kind.name, kind.threads);
         println!(
             "{:<20} {:>8} {:>8} {:>11} {:>9}",
@@ -160,12 +236,13 @@ impl Bench {
                 run.peak_bytes as f64 / 1e6
             );
         };
+        let built = self.time_build(&made)?;
         line("blocks build", &built);
         let mut commands = [
-            self.detect(&trace, "hb", None),
-            self.detect(&trace, "fasttrack", None),
-            self.detect(&blocks, "blocks", Some(1)),
-            self.detect(&blocks, "blocks", Some(2)),
+            self.detect(&made.trace, "hb", None),
+            self.detect(&made.trace, "fasttrack", None),
+            self.detect(&made.blocks, "blocks", Some(1)),
+            self.detect(&made.blocks, "blocks", Some(2)),
         ];
         let runs = self.in_turn(&mut commands)?;
         let names = ["hb", "fasttrack", "blocks, 1 worker", "blocks, 2 workers"];
@@ -173,8 +250,9 @@ impl Bench {
             line(name, run);
         }
         println!(
-            "1 worker against hb: {:.2}x (wanted 1.00x); 2 workers against 1: {:.2}x (wanted {SPEED_UP_MIN}x)",
+            "1 worker against hb: {:.2}x (wanted 1.00x), with building: {:.2}x; 2 workers against 1: {:.2}x (wanted {SPEED_UP_MIN}x)",
             runs[0].seconds / runs[2].seconds,
+            runs[0].seconds / (built.seconds + runs[2].seconds),
             runs[2].seconds / runs[3].seconds
         );
         let [hb, _, blocks, _] = &mut commands;
@@ -199,66 +277,95 @@ impl Bench {
         Ok(())
     }
 
-    fn growth_with_events(&self, events: u64) -> Result<(), String> {
-        println!(
-            "\nblocks, 1 worker, by number of events (wanted: at most {GROWTH_MAX}x for twice as many)"
-        );
-        for kind in &KINDS {
-            let mut seconds = Vec::new();
-            for events in [events / 2, events] {
-                let (_, blocks, _) = self.make(kind, events)?;
-                let run = self.in_turn(&mut [self.detect(&blocks, "blocks", Some(1))])?[0];
+    fn growth_with_events(&self, kinds: &[&Kind], events: u64) -> Result<(), String> {
+        if !self.prepare {
+            println!(
+                "\nblocks, 1 worker, by number of events (wanted: at most {GROWTH_MAX}x for twice as many)"
+            );
+        }
+        for kind in kinds {
+            let half = self.make(kind, events / 2)?;
+            let whole = self.make(kind, events)?;
+            if self.prepare {
+                continue;
+            }
+            let mut commands =
+                [half, whole].map(|made| self.detect(&made.blocks, "blocks", Some(1)));
+            let runs = self.in_turn(&mut commands)?;
+            for (events, run) in [events / 2, events].iter().zip(&runs) {
                 println!(
                     "{:<20} {events:>12} {:>8.3} s {:>8.3} cpu s",
                     kind.name, run.seconds, run.cpu_seconds
                 );
-                seconds.push(run.cpu_seconds);
             }
-            println!("{:<20} {:.2}x", "", seconds[1] / seconds[0]);
+            println!("{:<20} {:.2}x", "", runs[1].seconds / runs[0].seconds);
         }
         Ok(())
     }
 
     fn growth_with_threads(&self, events: u64) -> Result<(), String> {
-        println!(
-            "\nblocks, 1 worker, {events} events, by number of threads, with critical sections as often"
-        );
-        println!(
-            "{:>8} {:>8} {:>8} {:>9}",
-            "threads", "seconds", "cpu s", "peak MB"
-        );
+        if !self.prepare {
+            println!(
+                "\nblocks, 1 worker, {events} events, by number of threads, with critical sections as often"
+            );
+            println!(
+                "{:>8} {:>8} {:>8} {:>9} {:>10} {:>10}",
+                "threads", "seconds", "cpu s", "peak MB", "blocks", "records"
+            );
+        }
         for threads in [4, 8, 16, 32, 64] {
             let kind = Kind {
                 threads,
                 ..KINDS[2]
             };
-            let (_, blocks, _) = self.make(&kind, events)?;
-            let run = self.in_turn(&mut [self.detect(&blocks, "blocks", Some(1))])?[0];
+            let made = self.make(&kind, events)?;
+            if self.prepare {
+                continue;
+            }
+            let run = self.in_turn(&mut [self.detect(&made.blocks, "blocks", Some(1))])?[0];
+            let [blocks, records] = self.sizes(&made.blocks)?;
             println!(
-                "{threads:>8} {:>8.3} {:>8.3} {:>9.1}",
+                "{threads:>8} {:>8.3} {:>8.3} {:>9.1} {blocks:>10} {records:>10}",
                 run.seconds,
                 run.cpu_seconds,
                 run.peak_bytes as f64 / 1e6
             );
         }
-        println!(
-            "What grows with threads: clocks are as wide as there are threads, and whoever synchronises learns of more of them;\n\
-             more blocks touch a location, but an access is compared with the one before it, not with every thread's."
-        );
+        if !self.prepare {
+            println!("{THREADS_EXPLAINED}");
+        }
         Ok(())
     }
 
+    /// Blocks, and entries that can race.
+    fn sizes(&self, blocks: &Path) -> Result<[u64; 2], String> {
+        let output = Command::new(&self.verdict)
+            .args(["blocks", "info", "--format", "json"])
+            .arg(blocks)
+            .output()
+            .map_err(|error| error.to_string())?;
+        let info: serde_json::Value =
+            serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+        let number = |name: &str| info[name].as_u64().ok_or(format!("no {name}"));
+        Ok([number("blocks")?, number("racing_entries")?])
+    }
+
     fn large(&self, events: u64) -> Result<(), String> {
-        let (_, blocks, built) = self.make(&KINDS[1], events)?;
-        let run = self.in_turn(&mut [self.detect(&blocks, "blocks", Some(2))])?[0];
+        let made = self.make(&KINDS[1], events)?;
+        if self.prepare {
+            return Ok(());
+        }
+        let run = self.in_turn(&mut [self.detect(&made.blocks, "blocks", Some(2))])?[0];
         println!(
-            "\n{events} events from block files, 2 workers: {:.1} s (wanted {LARGE_SECONDS_MAX}), {:.2} GB (wanted {:.0}); built in {:.1} s, {:.2} GB",
+            "\n{events} events from block files, 2 workers: {:.1} s (wanted {LARGE_SECONDS_MAX}), {:.2} GB (wanted {:.0})",
             run.seconds,
             run.peak_bytes as f64 / 1e9,
-            LARGE_BYTES_MAX as f64 / 1e9,
-            built.seconds,
-            built.peak_bytes as f64 / 1e9
+            LARGE_BYTES_MAX as f64 / 1e9
         );
         Ok(())
     }
 }
+
+const THREADS_EXPLAINED: &str = "\
+What grows with threads: clocks are as wide as there are threads, and whoever synchronises learns of more of them;
+more blocks touch a location, but an access is compared with the one before it, not with every thread's.";
