@@ -9,7 +9,7 @@
 //!
 //! A frame can be read without the frames before it.
 
-use crate::bytes::{Column, Cursor, Expected, put, put_column};
+use crate::bytes::{Column, Cursor, Expected, count_of, put, put_column};
 use crate::record::What;
 
 /// A segment of a thread, or a part of one that became too long: parts have the same clock.
@@ -132,7 +132,7 @@ impl Blocks {
             pieces_each: (threads as usize).div_ceil(PIECE),
             ..Blocks::default()
         };
-        let count = cursor.count(5)?;
+        let count = count_of(&mut cursor, 5)?;
         decoded.blocks.reserve(count);
         decoded.pieces.push([0; PIECE]);
         decoded
@@ -140,17 +140,17 @@ impl Blocks {
             .extend(std::iter::repeat_n(0, decoded.pieces_each));
         let (mut number, mut start, mut posts) = (0u32, 0u64, 0u32);
         for _ in 0..count {
-            let step = cursor.number32()?;
+            let step = cursor.varint_u32()?;
             number = number
                 .checked_add(step)
                 .ok_or("a block number of 32 bits")?;
             start = start
-                .checked_add(cursor.number()?)
+                .checked_add(cursor.varint()?)
                 .ok_or("a position of 64 bits")?;
             posts = posts
-                .checked_add(cursor.number32()?)
+                .checked_add(cursor.varint_u32()?)
                 .ok_or("a count of 32 bits")?;
-            let entries = cursor.number32()?;
+            let entries = cursor.varint_u32()?;
             decoded.clock_changes(&mut cursor, threads)?;
             let clock = (decoded.clocks.len() / decoded.pieces_each.max(1)).saturating_sub(1);
             decoded.blocks.push(Block {
@@ -168,7 +168,7 @@ impl Blocks {
     }
 
     fn clock_changes(&mut self, cursor: &mut Cursor, threads: u32) -> Result<(), Expected> {
-        let changes = cursor.count(2)?;
+        let changes = count_of(cursor, 2)?;
         if changes == 0 {
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl Blocks {
         let (mut thread, mut fresh) = (0u64, usize::MAX);
         for _ in 0..changes {
             thread = thread
-                .checked_add(cursor.number()?)
+                .checked_add(cursor.varint()?)
                 .ok_or("a thread number")?;
             if thread >= u64::from(threads) {
                 return Err("a thread of the trace");
@@ -191,7 +191,7 @@ impl Blocks {
             }
             let count = &mut self.pieces.last_mut().expect("one was pushed")[slot];
             *count = count
-                .checked_add(cursor.number32()?)
+                .checked_add(cursor.varint_u32()?)
                 .ok_or("a count of 32 bits")?;
         }
         Ok(())
@@ -222,14 +222,14 @@ pub(crate) fn for_each_entry<W>(
     mut each: impl FnMut(W, usize, Entry),
 ) -> Result<(), Expected> {
     let mut cursor = Cursor::new(bytes);
-    let length = cursor.count(1)?;
-    let mut places = Cursor::new(cursor.take(length)?);
+    let length = cursor.count()?;
+    let mut places = Cursor::new(cursor.bytes(length)?);
     let total: u64 = blocks.iter().map(|block| u64::from(block.entries)).sum();
     let total = usize::try_from(total).map_err(|_| "fewer entries")?;
     let columns = [
-        cursor.column(total)?,
-        cursor.column(total)?,
-        cursor.column(total)?,
+        Column::read(&mut cursor, total)?,
+        Column::read(&mut cursor, total)?,
+        Column::read(&mut cursor, total)?,
     ];
     if cursor.remaining() != 0 {
         return Err("the end of the entries");
@@ -239,7 +239,7 @@ pub(crate) fn for_each_entry<W>(
         let mut place = 0u32;
         for _ in 0..block.entries {
             place = place
-                .checked_add(places.number32()?)
+                .checked_add(places.varint_u32()?)
                 .ok_or("a place of 32 bits")?;
             if let Some(want) = wanted(place) {
                 each(want, nth, entry_at(&columns, place, index)?);

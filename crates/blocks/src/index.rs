@@ -4,7 +4,7 @@ use verdict_detect::TraceSize;
 use verdict_events::{Addr, NameTable, Names, SiteId, ThreadId};
 
 use crate::BlocksError;
-use crate::bytes::{Cursor, Expected, put, put_text};
+use crate::bytes::{Cursor, Expected, count_of, put, put_text};
 use crate::store::{INDEX, Store};
 use crate::units::{Shared, Unit};
 
@@ -202,15 +202,15 @@ impl Index {
     pub fn decode(bytes: &[u8]) -> Result<Index, &'static str> {
         let cursor = &mut Cursor::new(bytes);
         let trace = TraceSize {
-            events: cursor.number()?,
-            threads: cursor.number()?,
-            locations: cursor.number()?,
-            segments: cursor.number()?,
+            events: cursor.varint()?,
+            threads: cursor.varint()?,
+            locations: cursor.varint()?,
+            segments: cursor.varint()?,
         };
-        let blocks = cursor.number32()?;
-        let entries = cursor.number()?;
-        let place_count = u64::from(cursor.number32()?);
-        let count = cursor.count(2)?;
+        let blocks = cursor.varint_u32()?;
+        let entries = cursor.varint()?;
+        let place_count = u64::from(cursor.varint_u32()?);
+        let count = count_of(cursor, 2)?;
         let threads: Vec<ThreadInfo> = (0..count)
             .map(|_| decode_thread(cursor))
             .collect::<Result<_, _>>()?;
@@ -219,12 +219,12 @@ impl Index {
         for _ in &threads {
             names.push_thread(cursor.text()?);
         }
-        let sites = cursor.count(1)? as u32;
+        let sites = count_of(cursor, 1)? as u32;
         for _ in 0..sites {
             names.push_site(cursor.text()?);
         }
         for addr in spoken_of(&shared) {
-            let named = cursor.number()?;
+            let named = cursor.varint()?;
             let name = cursor.text()?;
             if named != 0 {
                 names.name_location(Addr(addr), name);
@@ -314,18 +314,18 @@ impl Index {
 }
 
 fn decode_thread(cursor: &mut Cursor) -> Result<ThreadInfo, Expected> {
-    let length = cursor.number()?;
-    let count = cursor.count(9)?;
+    let length = cursor.varint()?;
+    let count = count_of(cursor, 9)?;
     let mut frames = Vec::with_capacity(count);
     for _ in 0..count {
-        let (offset, blocks, entries) = (cursor.number()?, cursor.number()?, cursor.number()?);
+        let (offset, blocks, entries) = (cursor.varint()?, cursor.varint()?, cursor.varint()?);
         let mut parts = [PartInfo::default(); 2];
         let mut end = offset;
         for part in &mut parts {
             *part = PartInfo {
-                raw: cursor.number()?,
-                packed: cursor.number()?,
-                checksum: cursor.number32()?,
+                raw: cursor.varint()?,
+                packed: cursor.varint()?,
+                checksum: cursor.varint_u32()?,
             };
             if part.raw / RATIO_MAX > part.packed {
                 return Err("a frame that can be decompressed");
@@ -374,16 +374,16 @@ fn encode_shared(shared: &Shared, out: &mut Vec<u8>) {
 }
 
 fn decode_shared(cursor: &mut Cursor, place_count: u64) -> Result<Shared, Expected> {
-    let location_count = cursor.number()?;
-    let count = cursor.count(3)?;
+    let location_count = cursor.varint()?;
+    let count = count_of(cursor, 3)?;
     let mut units = Vec::with_capacity(count);
     let mut last = 0u64;
     for _ in 0..count {
-        let start = last.wrapping_add(cursor.number()?);
+        let start = last.wrapping_add(cursor.varint()?);
         let end = start
-            .checked_add(cursor.number()?)
+            .checked_add(cursor.varint()?)
             .ok_or("a unit of memory")?;
-        let records = cursor.number()?;
+        let records = cursor.varint()?;
         units.push(Unit {
             start,
             end,
@@ -391,18 +391,18 @@ fn decode_shared(cursor: &mut Cursor, place_count: u64) -> Result<Shared, Expect
         });
         last = end;
     }
-    let count = cursor.count(3)?;
+    let count = count_of(cursor, 3)?;
     let mut places = Vec::with_capacity(count);
     let mut place = 0u64;
     for _ in 0..count {
-        place += u64::from(cursor.number32()?);
+        place += u64::from(cursor.varint_u32()?);
         if place >= place_count {
             return Err("a place of the trace");
         }
-        let covered = cursor.count(1)?;
+        let covered = count_of(cursor, 1)?;
         let mut numbers = Vec::with_capacity(covered);
         for _ in 0..covered {
-            let unit = cursor.number32()?;
+            let unit = cursor.varint_u32()?;
             if unit as usize >= units.len() {
                 return Err("a unit of the trace");
             }
@@ -410,15 +410,15 @@ fn decode_shared(cursor: &mut Cursor, place_count: u64) -> Result<Shared, Expect
         }
         places.push((place as u32, numbers));
     }
-    let count = cursor.count(2)?;
+    let count = count_of(cursor, 2)?;
     let mut locations = Vec::with_capacity(count);
     let mut last = 0u64;
     for _ in 0..count {
         let start = last
-            .checked_add(cursor.number()?)
+            .checked_add(cursor.varint()?)
             .ok_or("a location in memory")?;
         let end = start
-            .checked_add(cursor.number()?)
+            .checked_add(cursor.varint()?)
             .ok_or("a location in memory")?;
         locations.push((start, end));
         last = start;

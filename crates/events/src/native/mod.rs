@@ -31,7 +31,7 @@ mod names_frame;
 mod reader;
 mod seek;
 mod shape;
-mod varint;
+pub mod varint;
 mod writer;
 
 pub use codec::Compression;

@@ -1,7 +1,7 @@
-//! LEB128 integers and the cursor that reads them.
+//! LEB128 integers and the cursor that reads them, for every file with numbers that are mostly small.
 
 /// Appends `value`, seven bits a byte, lowest first.
-pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
+pub fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -10,46 +10,52 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends a signed number so that small ones of both signs are short.
-pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
+pub fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, (value as u64) << 1 ^ (value >> 63) as u64);
 }
 
 /// What was expected where the bytes of a frame do not make sense.
-pub(crate) type Expected = &'static str;
+pub type Expected = &'static str;
 
 /// Reads numbers from bytes.
-pub(crate) struct Cursor<'a> {
+pub struct Cursor<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// From their first byte on.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether all have been read.
+    pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    pub(crate) fn remaining(&self) -> usize {
+    /// How many have not been read.
+    pub fn remaining(&self) -> usize {
         self.bytes.len()
     }
 
+    /// The next byte.
     #[inline(always)]
-    pub(crate) fn byte(&mut self) -> Result<u8, Expected> {
+    pub fn byte(&mut self) -> Result<u8, Expected> {
         let (&byte, rest) = self.bytes.split_first().ok_or("another byte")?;
         self.bytes = rest;
         Ok(byte)
     }
 
-    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Expected> {
+    /// The next `count` bytes.
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Expected> {
         let (bytes, rest) = self.bytes.split_at_checked(count).ok_or("more bytes")?;
         self.bytes = rest;
         Ok(bytes)
     }
 
+    /// A number of 64 bits.
     #[inline(always)]
-    pub(crate) fn varint(&mut self) -> Result<u64, Expected> {
+    pub fn varint(&mut self) -> Result<u64, Expected> {
         match self.bytes {
             [byte @ ..0x80, rest @ ..] => {
                 self.bytes = rest;
@@ -75,19 +81,21 @@ impl<'a> Cursor<'a> {
         Err("a number of at most 10 bytes")
     }
 
+    /// A signed number.
     #[inline(always)]
-    pub(crate) fn signed(&mut self) -> Result<i64, Expected> {
+    pub fn signed(&mut self) -> Result<i64, Expected> {
         let value = self.varint()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
+    /// A number of 32 bits.
     #[inline(always)]
-    pub(crate) fn varint_u32(&mut self) -> Result<u32, Expected> {
+    pub fn varint_u32(&mut self) -> Result<u32, Expected> {
         u32::try_from(self.varint()?).map_err(|_| "a number of at most 32 bits")
     }
 
     /// A count of things that take at least one byte each.
-    pub(crate) fn count(&mut self) -> Result<usize, Expected> {
+    pub fn count(&mut self) -> Result<usize, Expected> {
         let count = usize::try_from(self.varint()?).map_err(|_| "a count")?;
         if count > self.remaining() {
             return Err("a count that fits the bytes that follow");
@@ -95,7 +103,8 @@ impl<'a> Cursor<'a> {
         Ok(count)
     }
 
-    pub(crate) fn text(&mut self) -> Result<&'a str, Expected> {
+    /// Text after its length.
+    pub fn text(&mut self) -> Result<&'a str, Expected> {
         let length = self.count()?;
         std::str::from_utf8(self.bytes(length)?).map_err(|_| "UTF-8 text")
     }
