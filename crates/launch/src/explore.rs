@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use verdict_protocol::{
-    Answer, ExecutorConfig, Exploration, Mode, Moment, Order, RunOrder, RunSchedule,
+    Answer, ExecutorConfig, Exploration, LaterInput, Mode, Moment, Order, RunOrder, RunSchedule,
 };
 
 use crate::channel::Channel;
@@ -156,6 +156,22 @@ impl Explorer {
         }
     }
 
+    /// Leaves the recording that the execution follows: from here on it goes on by itself, in a private world, with
+    /// input as `input` says. With `record`, copies can be recorded from the beginning.
+    pub fn leave(&mut self, input: LaterInput, record: bool) -> Result<(), LaunchError> {
+        let beginning = self.folder.join("beginning.vrec");
+        let recording = record.then(|| beginning.as_os_str().as_bytes().to_vec());
+        self.send(&Order::Leave { input, recording })?;
+        match self.answer(None)? {
+            Some(Answer::Left { failure: None }) => Ok(()),
+            Some(Answer::Left { failure: Some(why) }) => Err(LaunchError::Order(why)),
+            Some(other) => Err(LaunchError::Watch(unexpected(&other))),
+            None => Err(LaunchError::Order(
+                "the executor ended when it was to leave its recording".into(),
+            )),
+        }
+    }
+
     fn ended(&mut self) -> Result<Advanced, LaunchError> {
         let end = self.executor.end().map_err(LaunchError::Watch)?;
         let report = verdict_protocol::read_report(&self.channel.report);
@@ -197,7 +213,7 @@ impl Explorer {
             let (id, copied) = match answer {
                 Answer::Gone { id, status } => (id, self.read(id, status)),
                 Answer::Failed { id, why } => (id, Copied::Lost { how: why }),
-                Answer::Reached { .. } => continue,
+                Answer::Reached { .. } | Answer::Left { .. } => continue,
             };
             if let Some(at) = running.iter().position(|run| run.id == id) {
                 let run = running.swap_remove(at);

@@ -99,6 +99,9 @@ pub enum LaunchError {
     /// No process.
     #[error("cannot start the executor: {0}")]
     Spawn(#[source] io::Error),
+    /// The executor does not do what it is told.
+    #[error("{0}")]
+    Order(String),
     /// The process is there but cannot be watched.
     #[error("cannot watch the executor: {0}")]
     Watch(#[source] io::Error),

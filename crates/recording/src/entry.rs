@@ -73,11 +73,6 @@ pub enum Entry {
         /// What it shows from here on.
         monotonic_ns: u64,
     },
-    /// An instruction asked the outside: `rdtsc` with the machine's clock.
-    Counter {
-        /// The answer.
-        value: u64,
-    },
     /// A file was mapped.
     Map {
         /// Which one.
@@ -105,13 +100,6 @@ pub enum Entry {
         /// What is there.
         bytes: Vec<u8>,
     },
-    /// What a replay must have reached here, so that one that goes astray notices.
-    Checkpoint {
-        /// Instructions retired by each thread.
-        threads: Vec<u64>,
-        /// Of registers and whatever else the writer compares.
-        hash: u64,
-    },
     /// The program was replaced by another. Always the last entry of its frame.
     Exec {
         /// The new one.
@@ -136,7 +124,7 @@ pub enum WaitKind {
     Retry,
 }
 
-/// A file of this recording, numbered from 0.
+/// A file of a program of this recording, numbered from 0. Numbers begin anew with [`Entry::Exec`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct FileId(pub u32);
 
@@ -171,11 +159,9 @@ impl Entry {
             Self::Wake { .. } => "wake",
             Self::Signal { .. } => "signal",
             Self::Clock { .. } => "clock",
-            Self::Counter { .. } => "counter",
             Self::Map { .. } => "map",
             Self::File { .. } => "file",
             Self::Contents { .. } => "contents",
-            Self::Checkpoint { .. } => "checkpoint",
             Self::Exec { .. } => "exec",
             Self::End { .. } => "end",
         }
@@ -189,13 +175,11 @@ codec_enum!(Entry, "an entry" {
     4 => Wake { thread },
     5 => Signal { number, code, pid, uid, value, thread },
     6 => Clock { monotonic_ns },
-    7 => Counter { value },
-    8 => Map { file, address, offset, len },
-    9 => File { id, identity },
-    10 => Contents { file, offset, bytes },
-    11 => Checkpoint { threads, hash },
-    12 => Exec { header },
-    13 => End { end },
+    7 => Map { file, address, offset, len },
+    8 => File { id, identity },
+    9 => Contents { file, offset, bytes },
+    10 => Exec { header },
+    11 => End { end },
 });
 codec_enum!(WaitKind, "a wait" { 0 => Descriptors {}, 1 => Child {}, 2 => Retry {} });
 codec_struct!(Output {

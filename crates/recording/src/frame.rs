@@ -8,7 +8,7 @@ use twox_hash::XxHash3_64;
 use crate::ReadError;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89VREC\r\n\x1a";
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Magic and version.
 pub(crate) const PREFIX: usize = 12;
 /// Number, stored length, raw length: 4 bytes each; stamp, checksum of what follows, checksum of these: 8 each.

@@ -34,8 +34,8 @@ pub struct Header {
     pub cpu: CpuIdentity,
     /// Whether the files' contents are in the recording.
     pub files_attached: bool,
-    /// What was mapped before the first instruction: the program, then its interpreter. They have the numbers that are
-    /// next, 0 and 1 at the start of a recording; with attached files their [`crate::Entry::Contents`] follow.
+    /// What was mapped before the first instruction: the program, then its interpreter. They are the files 0 and 1 of
+    /// their program; with attached files their [`crate::Entry::Contents`] follow.
     pub files: Vec<FileIdentity>,
 }
 

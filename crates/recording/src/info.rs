@@ -1,6 +1,6 @@
 //! What is inside: counted in one pass, which also checks every byte.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use crate::codec::Codec;
@@ -25,12 +25,23 @@ pub struct Info {
     pub calls: BTreeMap<u32, u64>,
     /// Signals that arrived, by number.
     pub signals: BTreeMap<i32, u64>,
-    /// Files mapped, by the number that entries give them.
-    pub files: BTreeMap<FileId, FileIdentity>,
-    /// Those whose contents are in the recording.
-    pub attached: BTreeSet<FileId>,
+    /// Files mapped, in order: those of the first program, then those of the one that replaced it...
+    pub files: Vec<InfoFile>,
     /// Size of the file, up to its last whole frame.
     pub bytes: u64,
+}
+
+/// A file that was mapped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InfoFile {
+    /// Which program mapped it: 0 is the first, 1 the one that replaced it.
+    pub program: usize,
+    /// The number that the entries of that program give it.
+    pub id: FileId,
+    /// What it must be for a replay, unless it is attached.
+    pub identity: FileIdentity,
+    /// Whether its contents are in the recording.
+    pub attached: bool,
 }
 
 /// Entries of one kind.
@@ -55,8 +66,7 @@ impl Info {
             kinds: BTreeMap::new(),
             calls: BTreeMap::new(),
             signals: BTreeMap::new(),
-            files: BTreeMap::new(),
-            attached: BTreeSet::new(),
+            files: Vec::new(),
             bytes: 0,
         };
         info.count_files_of(&reader.header().clone());
@@ -96,32 +106,37 @@ impl Info {
             }
             Entry::Call { number, .. } => *self.calls.entry(number).or_default() += 1,
             Entry::Signal { number, .. } => *self.signals.entry(number).or_default() += 1,
-            Entry::File { id, identity } => {
-                self.files.insert(id, identity);
-            }
+            Entry::File { id, identity } => self.add_file(id, identity),
             Entry::Contents { file, .. } => {
-                self.attached.insert(file);
+                let program = self.replaced_by.len();
+                let ours = |known: &&mut InfoFile| known.program == program && known.id == file;
+                if let Some(known) = self.files.iter_mut().find(ours) {
+                    known.attached = true;
+                }
             }
             Entry::Exec { header } => {
+                self.replaced_by.push(header.program.clone());
                 self.count_files_of(&header);
-                self.replaced_by.push(header.program);
             }
-            Entry::Checkpoint { threads, .. } => self.has_threads(threads.len()),
             Entry::End { end } => self.has_threads(end.threads.len()),
-            Entry::Block { .. }
-            | Entry::Clock { .. }
-            | Entry::Counter { .. }
-            | Entry::Map { .. } => {}
+            Entry::Block { .. } | Entry::Clock { .. } | Entry::Map { .. } => {}
         }
     }
 
-    /// A header's files have the numbers that are next.
     fn count_files_of(&mut self, header: &Header) {
-        for identity in &header.files {
-            let last = self.files.last_key_value().map(|(id, _)| id.0);
-            let next = last.map_or(0, |last| last.saturating_add(1));
-            self.files.insert(FileId(next), identity.clone());
+        for (index, identity) in header.files.iter().enumerate() {
+            let id = FileId(u32::try_from(index).unwrap_or(u32::MAX));
+            self.add_file(id, identity.clone());
         }
+    }
+
+    fn add_file(&mut self, id: FileId, identity: FileIdentity) {
+        self.files.push(InfoFile {
+            program: self.replaced_by.len(),
+            id,
+            identity,
+            attached: false,
+        });
     }
 
     fn has_threads(&mut self, count: usize) {

@@ -41,7 +41,7 @@ pub use error::{ReadError, WriteError};
 pub use frame::Position;
 pub use header::{Clock, CpuIdentity, CpuidWord, Header, SchedulePolicy, Started};
 pub use identity::{ContentHash, FileIdentity, IdentityError};
-pub use info::{Info, KindCount};
+pub use info::{Info, InfoFile, KindCount};
 pub use reader::{Ending, Reader};
 pub use writer::{Room, Writer, WriterOptions};
 

@@ -32,6 +32,8 @@ pub struct Reader<R> {
     read: usize,
     at: u64,
     next: Option<Stamped>,
+    /// Entries handed out.
+    entries: u64,
     ending: Option<Ending>,
     /// What was found damaged: there is nothing behind it.
     damage: Option<(Position, &'static str)>,
@@ -71,6 +73,7 @@ impl<R: Read> Reader<R> {
             read: 0,
             at: position.at,
             next: None,
+            entries: 0,
             ending: None,
             damage: None,
         }
@@ -89,7 +92,9 @@ impl<R: Read> Reader<R> {
     )]
     pub fn next(&mut self) -> Result<Option<Stamped>, ReadError> {
         self.peek()?;
-        Ok(self.next.take())
+        let next = self.next.take();
+        self.entries += u64::from(next.is_some());
+        Ok(next)
     }
 
     /// The next entry, which stays the next one.
@@ -123,6 +128,18 @@ impl<R: Read> Reader<R> {
             at: self.at,
             ..self.position
         })
+    }
+
+    /// Entries that were handed out.
+    #[must_use]
+    pub fn entries_read(&self) -> u64 {
+        self.entries
+    }
+
+    /// Where it reads from.
+    #[must_use]
+    pub fn source(&self) -> &R {
+        &self.source
     }
 
     /// Size of all frames read so far.

@@ -10,6 +10,7 @@ mod completions;
 mod database;
 mod detect;
 mod exec;
+mod explore;
 mod fail_on;
 mod judge;
 mod list;
@@ -45,6 +46,8 @@ pub enum Command {
     Record(record::Args),
     /// Repeat a recorded execution
     Replay(replay::Args),
+    /// Leave a recorded execution at a moment, and see what other schedules come to
+    Explore(explore::Args),
     /// Tell again what a run found: text, HTML, SARIF, JSON
     Report(report::Args),
     /// List the races that the project knows, with every verdict they had
@@ -71,6 +74,7 @@ pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError
         Command::Exec(args) => exec::run(args, context),
         Command::Record(args) => record::run(args, context),
         Command::Replay(args) => replay::run(args, context),
+        Command::Explore(args) => explore::run(args, context),
         Command::Report(args) => report::run(args, context),
         Command::List(args) => list::run(args, context),
         Command::Mark(args) => mark::run(args, context),

@@ -1,7 +1,7 @@
 //! `verdict replay`: repeats a recorded execution, without the outside world.
 
 mod schedule;
-mod until;
+pub(crate) mod until;
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -88,11 +88,8 @@ pub(crate) fn open(path: &Path) -> Result<(File, Info), CliError> {
 
 /// Files whose contents are not in the recording must be what they were.
 fn check_files(info: &Info) -> Result<(), CliError> {
-    for (id, file) in &info.files {
-        if info.attached.contains(id) {
-            continue;
-        }
-        file.check().map_err(|error| {
+    for file in info.files.iter().filter(|file| !file.attached) {
+        file.identity.check().map_err(|error| {
             CliError::cannot_run(format_args!("the recording cannot be replayed: {error}"))
                 .with_help("record again; with --attach-files a recording brings its files along")
         })?;

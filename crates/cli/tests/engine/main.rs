@@ -4,6 +4,7 @@
 
 mod corpus;
 mod determinism;
+mod explored;
 mod guests;
 mod input;
 mod private;

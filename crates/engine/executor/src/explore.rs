@@ -4,6 +4,7 @@
 //! own, runs to its end, and leaves a report in a file.
 
 use crate::Executor;
+use crate::leave::Left;
 use crate::policy::Policy;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -26,6 +27,8 @@ pub(crate) enum Role {
     Server { socket: i32, moment: Option<Moment> },
     /// It carries out one order.
     Copy(Copy),
+    /// It follows the recording to its end, for what comes from outside.
+    Listener(File),
 }
 
 /// What a copy has to remember.
@@ -82,7 +85,7 @@ impl Executor {
                     }),
                 ..
             } if current.id.0 == *thread => Some(until(*instructions)),
-            Role::Server { .. } => None,
+            Role::Server { .. } | Role::Listener(_) => None,
             Role::Copy(copy) => {
                 let limit = copy.limit?;
                 Some(limit.saturating_sub(self.kernel.retired))
@@ -131,6 +134,13 @@ impl Executor {
                     Ok(pid) => copies.push((pid, order.id)),
                     Err(why) => self.answer(&Answer::Failed { id: order.id, why }),
                 },
+                Some(Order::Leave { input, recording }) => {
+                    match self.leave(input, recording.as_deref()) {
+                        Ok(Left::Here) => self.answer(&Answer::Left { failure: None }),
+                        Ok(Left::Listening) => return,
+                        Err(why) => self.answer(&Answer::Left { failure: Some(why) }),
+                    }
+                }
                 Some(Order::Kill { id }) => {
                     if let Some((pid, _)) = copies.iter().find(|(_, copy)| *copy == id) {
                         // SAFETY: a child of our own that is not waited for yet.
@@ -348,6 +358,8 @@ impl Executor {
         let wanted = matches!(&self.explore, Some(Role::Copy(copy)) if copy.compare_memory);
         let memory = wanted.then(|| Box::new(self.memory_changes()));
         let (output, output_hash, output_bytes) = self.captured_output();
+        let input_missing = self.kernel.world.as_ref().map_or(0, |world| world.beyond());
+        self.report_heard(&report.outcome);
         let Some(Role::Copy(copy)) = &mut self.explore else {
             return false;
         };
@@ -364,6 +376,7 @@ impl Executor {
             output,
             output_hash,
             output_bytes,
+            input_missing,
         };
         // A report that cannot be written is one that is not there: the controller sees that.
         let _ = verdict_protocol::write_exploration(&copy.report, &exploration);

@@ -10,7 +10,8 @@ impl Executor {
     pub(crate) fn note_switch(&mut self, thread: u32, reason: Reason) {
         self.kernel.note(&Entry::Switch {
             thread,
-            preempted: matches!(reason, Reason::QuantumEnd | Reason::Watched),
+            // A copy begins with a choice of its own, wherever it was made.
+            preempted: matches!(reason, Reason::QuantumEnd | Reason::Watched | Reason::Start),
         });
     }
 

@@ -14,6 +14,7 @@ mod explore;
 mod fault;
 mod hooks;
 mod journal;
+mod leave;
 mod next_access;
 mod policy;
 mod recording;

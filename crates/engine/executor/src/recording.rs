@@ -162,7 +162,8 @@ pub(crate) fn journal(
         (Mode::Live, _) => Ok(Journal::Live),
         (Mode::Replay { .. }, Some(replay)) => {
             check_files(&replay.header, &files(plan)?)?;
-            Ok(Journal::replaying(Replayer::new(replay.reader, true)))
+            let shown = config.explore.is_none();
+            Ok(Journal::replaying(Replayer::new(replay.reader, shown)))
         }
         (Mode::Replay { .. }, None) => Err("no recording was opened".into()),
         (

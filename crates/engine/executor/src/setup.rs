@@ -148,6 +148,7 @@ fn world(config: &ExecutorConfig) -> WorldMode {
             },
             ..WorldSetup::default()
         }),
+        World::Followed => WorldMode::Followed(WorldSetup::default()),
     }
 }
 

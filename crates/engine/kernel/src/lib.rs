@@ -29,8 +29,8 @@ pub use thread::{Call, Registers, State, Thread, VectorState, Wait};
 pub use time::{Clock, ClockMode, SECOND_NS};
 pub use waits::WaitDescription;
 pub use world::{
-    AfterInput, Answer, Effect, Env, GuestBuffer, GuestMemory, Input, OutputMode, PrivatePolicy,
-    Said, Stream, Transcript, WaitSet, World, WorldMode, WorldSetup, private_policy,
+    AfterInput, Answer, Arrived, Effect, Env, GuestBuffer, GuestMemory, Input, OutputMode,
+    PrivatePolicy, Said, Stream, Transcript, WaitSet, World, WorldMode, WorldSetup, private_policy,
 };
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -243,6 +243,8 @@ pub struct Kernel {
     pub journal: Journal,
     /// The guest's own files and connections, if it must not touch the host's.
     pub world: Option<Box<World>>,
+    /// While a recording is followed: the world that the guest would go on in if it left the recording here.
+    pub(crate) following: Option<Box<World>>,
 }
 
 impl Kernel {
@@ -277,6 +279,7 @@ impl Kernel {
             random_descriptors: BTreeSet::new(),
             journal: Journal::Live,
             world: None,
+            following: None,
         };
         kernel.make_world();
         kernel

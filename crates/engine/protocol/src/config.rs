@@ -146,6 +146,9 @@ pub enum World {
         /// What the guest reads from standard input; the end of it follows.
         input: Vec<u8>,
     },
+    /// In the recording that is replayed, while one in the executor alone keeps step: the guest can leave the recording
+    /// and go on there.
+    Followed,
 }
 
 /// A moment of an execution: when this thread has retired this many instructions.

@@ -10,6 +10,14 @@ use verdict_explore::{AlternateState, Directed, Facing, RacingAccess, SegmentsSt
 pub enum Order {
     /// Go on as ever to this moment, and say that it is reached.
     Advance(Moment),
+    /// Leave the recording that is followed, here, and go on in the private world.
+    Leave {
+        /// Where input comes from then.
+        input: LaterInput,
+        /// The file that the execution is recorded into, from its beginning: what the recording has until here, and then
+        /// what happens.
+        recording: Option<Vec<u8>>,
+    },
     /// Make a copy that runs to its end.
     Run(RunOrder),
     /// End a copy.
@@ -33,6 +41,18 @@ pub enum Moment {
     },
     /// The execution has ended.
     End,
+}
+
+/// Where an execution that has left its recording gets input from: standard input, terminals, connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LaterInput {
+    /// Nowhere: all of it is at its end.
+    EndOfFile,
+    /// From the recording, in the order in which it came then; the end follows.
+    Recorded,
+    /// Nowhere: an execution that asks for some stops there.
+    Stop,
 }
 
 /// How a copy goes on.
@@ -144,6 +164,11 @@ pub enum Answer {
         /// Instructions of all threads.
         instructions: u64,
     },
+    /// The recording is left, or cannot be.
+    Left {
+        /// One sentence, if it cannot be.
+        failure: Option<String>,
+    },
     /// A copy is gone, and its report is complete, if there is one.
     Gone {
         /// Which one.
@@ -187,6 +212,8 @@ pub struct Exploration {
     pub output_hash: u64,
     /// Bytes of all output.
     pub output_bytes: u64,
+    /// How often it asked for input that there was none of.
+    pub input_missing: u64,
 }
 
 /// What one call wrote.

@@ -81,7 +81,6 @@ pub fn entry() -> impl Strategy<Value = Entry> {
             |(number, code, pid, uid, value, thread)| Entry::Signal { number, code, pid, uid, value, thread }
         ),
         1 => any::<u64>().prop_map(|monotonic_ns| Entry::Clock { monotonic_ns }),
-        1 => any::<u64>().prop_map(|value| Entry::Counter { value }),
         1 => any::<(u32, u64, u64, u64)>().prop_map(|(file, address, offset, len)| Entry::Map {
             file: FileId(file),
             address,
@@ -92,7 +91,6 @@ pub fn entry() -> impl Strategy<Value = Entry> {
         1 => (any::<(u32, u64)>(), vec(any::<u8>(), 0..64)).prop_map(|((file, offset), bytes)| {
             Entry::Contents { file: FileId(file), offset, bytes }
         }),
-        1 => (vec(any::<u64>(), 0..4), any::<u64>()).prop_map(|(threads, hash)| Entry::Checkpoint { threads, hash }),
         1 => header().prop_map(|header| Entry::Exec { header: Box::new(header) }),
     ]
 }
@@ -188,11 +186,6 @@ pub fn sample() -> (Vec<u8>, Vec<Stamped>) {
             thread: Some(1),
         },
         Entry::Clock { monotonic_ns: 5 },
-        Entry::Counter { value: 6 },
-        Entry::Checkpoint {
-            threads: vec![1, 2],
-            hash: 3,
-        },
         Entry::Exec {
             header: Box::new(header.clone()),
         },

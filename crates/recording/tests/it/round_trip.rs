@@ -99,7 +99,9 @@ fn info_counts() {
     assert_eq!(info.replaced_by, [b"./queue".to_vec()]);
     // One of the first header, one of its own, one of the header after the exec.
     assert_eq!(info.files.len(), 3);
-    assert_eq!(info.attached, [FileId(1)].into());
+    let attached = info.files.iter().filter(|file| file.attached);
+    let attached: Vec<(usize, FileId)> = attached.map(|file| (file.program, file.id)).collect();
+    assert_eq!(attached, [(0, FileId(1))]);
     let entries: u64 = info.kinds.values().map(|kind| kind.entries).sum();
     assert_eq!(entries, journal.len() as u64);
     assert_eq!(info.bits_per_instruction(), bytes.len() as f64 / 2500.0);

@@ -121,13 +121,11 @@ fn write_text(out: &mut dyn Write, paint: Paint, path: &Path, info: &Info) -> io
         writeln!(out, "{:>16}  signal {number}", grouped(*count))?;
     }
     section(out, "files")?;
-    for (id, file) in &info.files {
-        let attached = match info.attached.contains(id) {
-            true => ", attached",
-            false => "",
-        };
-        let path = quoted(std::slice::from_ref(&file.path));
-        writeln!(out, "{:>16}  {path}{attached}", grouped(file.size))?;
+    for file in &info.files {
+        let attached = if file.attached { ", attached" } else { "" };
+        let path = quoted(std::slice::from_ref(&file.identity.path));
+        let size = grouped(file.identity.size);
+        writeln!(out, "{size:>16}  {path}{attached}")?;
     }
     Ok(())
 }
@@ -171,10 +169,10 @@ fn to_json(path: &Path, info: &Info) -> Value {
         }).collect::<serde_json::Map<_, _>>(),
         "calls": calls(info).into_iter().map(|(name, count)| (name, json!(count))).collect::<serde_json::Map<_, _>>(),
         "signals": info.signals.iter().map(|(number, count)| (number.to_string(), json!(count))).collect::<serde_json::Map<_, _>>(),
-        "files": info.files.iter().map(|(id, file)| json!({
-            "path": text(&file.path),
-            "size": file.size,
-            "attached": info.attached.contains(id),
+        "files": info.files.iter().map(|file| json!({
+            "path": text(&file.identity.path),
+            "size": file.identity.size,
+            "attached": file.attached,
         })).collect::<Vec<_>>(),
     })
 }

@@ -44,6 +44,11 @@ impl ReplayFiles {
         Ok(())
     }
 
+    /// The file that was told of with the highest number.
+    pub(crate) fn last(&self) -> Option<FileId> {
+        self.identities.last_key_value().map(|(id, _)| *id)
+    }
+
     /// The file to map, or why it cannot be had.
     fn find(&mut self, id: FileId) -> Result<(i32, PathBuf), String> {
         let Some(identity) = self.identities.get(&id) else {
@@ -167,6 +172,7 @@ impl Kernel {
         let result = self.memory.map(&request);
         if let (true, Ok(address)) = (shared, result) {
             self.memory.mark_shared(address as u64, a[1]);
+            self.observe_shared_map(call, address as u64);
         }
         result.into()
     }

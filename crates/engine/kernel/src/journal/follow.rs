@@ -57,8 +57,13 @@ impl Kernel {
 
     /// What a recorded fork returned; `None` where the recording says something else.
     pub fn replay_fork(&mut self, call: &Call) -> Option<i64> {
+        // A child that only seemed to be started has ended at once, and said so before the call returned.
+        self.replay_signals();
         match self.take_answer(call)? {
-            Entry::Call { result, .. } => Some(result),
+            Entry::Call { result, .. } => {
+                self.observe_in_world(call, result);
+                Some(result)
+            }
             _ => None,
         }
     }

@@ -32,6 +32,8 @@ pub struct Recorder {
     streams: [Option<(u64, u64)>; 2],
     outputs: [OutputDigest; 3],
     files: BTreeMap<PathBuf, FileId>,
+    /// What the next file is called.
+    next_file: u32,
     flushed: Instant,
     failure: Option<String>,
 }
@@ -46,9 +48,28 @@ impl Recorder {
             streams: [identity(1), identity(2)],
             outputs: std::array::from_fn(|_| OutputDigest::new()),
             files: BTreeMap::new(),
+            next_file: FIRST_MAPPED_FILE,
             flushed: Instant::now(),
             failure: None,
         }
+    }
+
+    /// Goes on with what another recording has told until here: these outputs, and files below this number.
+    pub(super) fn going_on(
+        writer: Writer<File>,
+        outputs: [OutputDigest; 3],
+        next_file: u32,
+    ) -> Self {
+        Recorder {
+            outputs,
+            next_file: next_file.max(FIRST_MAPPED_FILE),
+            ..Recorder::new(writer, false, None)
+        }
+    }
+
+    fn new_file(&mut self) -> FileId {
+        self.next_file += 1;
+        FileId(self.next_file - 1)
     }
 
     /// Writes one entry.
@@ -122,6 +143,7 @@ impl Recorder {
             streams: self.streams,
             outputs: self.outputs.clone(),
             files: self.files.clone(),
+            next_file: self.next_file,
             flushed: Instant::now(),
             failure: None,
         })
@@ -166,7 +188,7 @@ impl Recorder {
         if let Some(id) = self.files.get(path) {
             return *id;
         }
-        let id = FileId(FIRST_MAPPED_FILE + self.files.len() as u32);
+        let id = self.new_file();
         self.files.insert(path.to_path_buf(), id);
         if let Err(error) = self.describe_file(retired, id, path, file) {
             self.failure = Some(format!("{} cannot be recorded: {error}", path.display()));
@@ -177,9 +199,7 @@ impl Recorder {
 
     /// Writes down bytes that are mapped and that no file of the host holds: they stand at `offset` of a file of their own.
     pub(crate) fn bytes(&mut self, retired: u64, path: &Path, offset: u64, bytes: &[u8]) -> FileId {
-        let id = FileId(FIRST_MAPPED_FILE + self.files.len() as u32);
-        // Under a name that no other mapping can have: what is in it may be another thing the next time.
-        self.files.insert(path.join(format!("\0{}", id.0)), id);
+        let id = self.new_file();
         let identity = FileIdentity {
             path: path.as_os_str().as_bytes().to_vec(),
             size: offset + bytes.len() as u64,

@@ -1,10 +1,15 @@
 //! Replaying: the recording stands in for the outside.
 
+use super::Recorder;
 use super::files::ReplayFiles;
 use crate::syscall_name;
 use std::collections::VecDeque;
 use std::fs::File;
-use verdict_recording::{End, EndOutcome, Ending, Entry, OutputDigest, Reader, Stamped};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use verdict_recording::{
+    End, EndOutcome, Ending, Entry, OutputDigest, Reader, Stamped, Writer, WriterOptions,
+};
 
 /// A replay that does something else than was recorded: a bug of the engine, or of who changed the recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,6 +76,38 @@ impl Replayer {
             divergence: None,
             end: None,
         }
+    }
+
+    /// A recording of its own for an execution that leaves this one here: it begins with everything up to this moment.
+    pub fn recorder_from_here(&self, path: &Path) -> std::io::Result<Recorder> {
+        let other = std::io::Error::other::<String>;
+        // Opened anew: the descriptor's offset is shared with whoever follows the recording.
+        let source = File::open(format!(
+            "/proc/self/fd/{}",
+            self.reader.source().as_raw_fd()
+        ))?;
+        let mut reader = Reader::open(source).map_err(|error| other(error.to_string()))?;
+        let copy = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)?;
+        let options = WriterOptions { max_size: None };
+        let mut writer = Writer::new(copy, reader.header(), options)
+            .map_err(|error| other(error.to_string()))?;
+        let taken = self.reader.entries_read() - self.ahead.len() as u64;
+        for _ in 0..taken {
+            let next = reader.next().map_err(|error| other(error.to_string()))?;
+            let Some(Stamped { at, entry }) = next else {
+                return Err(other("the recording is shorter than it was".into()));
+            };
+            let _room = writer
+                .append(at, &entry)
+                .map_err(|error| other(error.to_string()))?;
+        }
+        let next_file = self.files.last().map_or(0, |last| last.0 + 1);
+        Ok(Recorder::going_on(writer, self.outputs.clone(), next_file))
     }
 
     /// The first difference between what was recorded and what is replayed.

@@ -79,6 +79,9 @@ pub(crate) fn sleeps_to_retry(call: &Call) -> bool {
 
 impl Kernel {
     pub(crate) fn dispatch(&mut self, call: &Call) -> Flow {
+        if self.following.is_some() {
+            self.observe_unmap(call);
+        }
         match &self.journal {
             Journal::Record(_) if is_outside(self, call) => self.record_call(call),
             Journal::Replay(_) if is_outside(self, call) => match call.number as i64 {

@@ -29,6 +29,8 @@ mod guest;
 mod host;
 mod identity;
 mod ioctl;
+mod later;
+mod leave;
 mod locks;
 mod machine;
 mod mapped;
@@ -49,6 +51,7 @@ mod transfer;
 mod tree;
 
 pub use guest::{Buffer as GuestBuffer, GuestMemory};
+pub use later::Arrived;
 pub use output::{AfterInput, Input, OutputMode, Said, Stream, Transcript};
 pub use policy::{PrivatePolicy, private_policy};
 
@@ -72,6 +75,8 @@ pub enum WorldMode {
     Host,
     /// In a world of its own.
     Private(WorldSetup),
+    /// In the recording that is followed, while a world of its own keeps step, so that the guest can go on there.
+    Followed(WorldSetup),
 }
 
 /// What a private world begins with.
@@ -221,6 +226,10 @@ pub struct World {
     effects_count: u64,
     /// Numbers that the next descriptors get, when a recording says which.
     forced: VecDeque<i32>,
+    /// What is still to come from outside.
+    later: later::Later,
+    /// What comes from outside, while that is written down.
+    heard: Option<Vec<Arrived>>,
 }
 
 impl World {
@@ -249,6 +258,8 @@ impl World {
             effects: Vec::new(),
             effects_count: 0,
             forced: VecDeque::new(),
+            later: later::Later::default(),
+            heard: None,
         };
         let standard = [
             (Object::Input, libc::O_RDONLY),

@@ -11,8 +11,14 @@
 
 use super::guest::{Buffer, GuestMemory};
 use super::table::Object;
-use super::{Answer, Env, Reply, World};
+use super::tree::{Found, LastLink};
+use super::{Answer, Arrived, Env, Reply, World};
 use crate::thread::Call;
+
+/// Where `siginfo_t` has the child.
+const SIGINFO_PID: u64 = 16;
+/// Longest `sockaddr`.
+const ADDRESS_MAX: u32 = 128;
 
 /// The guest's memory as the recording has left it: what the world would write is already there.
 pub(super) struct Recorded<'a>(pub(super) &'a crate::Memory);
@@ -41,12 +47,65 @@ impl World {
     pub fn observe(&mut self, call: &Call, result: i64, env: &mut Env) {
         let started =
             call.number as i64 == libc::SYS_connect && result == -i64::from(libc::EINPROGRESS);
+        if result == -i64::from(libc::ENOENT) {
+            let _ = self.follow_nothing(call, env);
+        }
         if (-4095..0).contains(&result) && !started {
             return;
         }
+        self.meet(call);
         // Whatever cannot be followed has no consequence inside, or was turned into `Outside`.
         let _ = self.follow(call, result, env);
         self.forced.clear();
+    }
+
+    /// A descriptor that the program was started with is met when it is first used.
+    fn meet(&mut self, call: &Call) {
+        let fd = call.args[0] as i32;
+        let transfers = matches!(
+            call.number as i64,
+            libc::SYS_read
+                | libc::SYS_readv
+                | libc::SYS_recvfrom
+                | libc::SYS_recvmsg
+                | libc::SYS_write
+                | libc::SYS_writev
+                | libc::SYS_sendto
+                | libc::SYS_sendmsg
+        );
+        if transfers && fd >= 0 && self.table.id(fd).is_err() {
+            self.open_outside(fd);
+        }
+    }
+
+    /// Nothing was there: so it is here, whatever has been made since.
+    fn follow_nothing(&mut self, call: &Call, env: &mut Env) -> Result<(), i32> {
+        let a = call.args;
+        let here = libc::AT_FDCWD;
+        let (at, path, last) = match call.number as i64 {
+            libc::SYS_open | libc::SYS_stat | libc::SYS_access => (here, a[0], LastLink::Follow),
+            libc::SYS_lstat | libc::SYS_readlink | libc::SYS_unlink => (here, a[0], LastLink::Keep),
+            libc::SYS_openat
+            | libc::SYS_statx
+            | libc::SYS_newfstatat
+            | libc::SYS_faccessat
+            | libc::SYS_faccessat2 => (a[0] as i32, a[1], LastLink::Follow),
+            libc::SYS_readlinkat | libc::SYS_unlinkat => (a[0] as i32, a[1], LastLink::Keep),
+            _ => return Ok(()),
+        };
+        let path = env.memory.read_string(path)?;
+        if path.is_empty() {
+            return Ok(());
+        }
+        if let Found::Place(place) = self.find(at, &path, last)?
+            && place.node.is_some()
+            && place.name != b"."
+        {
+            let path = self.tree.path_of_place(&place);
+            self.hear(|| Arrived::Absent(path));
+            self.tree.unname(&place, env.time())?;
+        }
+        Ok(())
     }
 
     fn follow(&mut self, call: &Call, result: i64, env: &mut Env) -> Result<(), i32> {
@@ -61,10 +120,9 @@ impl World {
             libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat => {
                 self.follow_open(&fresh, result as i32, env)
             }
+            libc::SYS_accept | libc::SYS_accept4 => self.follow_accept(&fresh, result as i32, env),
             libc::SYS_dup
             | libc::SYS_socket
-            | libc::SYS_accept
-            | libc::SYS_accept4
             | libc::SYS_eventfd
             | libc::SYS_eventfd2
             | libc::SYS_epoll_create
@@ -150,6 +208,25 @@ impl World {
                 self.children.retain(|child| i64::from(*child) != result);
                 Ok(())
             }
+            libc::SYS_waitid if a[2] != 0 && a[3] & libc::WNOWAIT as u64 == 0 => {
+                let pid = env.memory.read_u32(a[2] + SIGINFO_PID)? as i32;
+                self.children.retain(|child| *child != pid);
+                Ok(())
+            }
+            libc::SYS_mkdir | libc::SYS_mkdirat => {
+                let made = self.call(&fresh, env);
+                if made == Err(libc::EEXIST) {
+                    // It was made then and is still there now.
+                    let (at, path) = match call.number as i64 {
+                        libc::SYS_mkdir => (libc::AT_FDCWD, a[0]),
+                        _ => (fd, a[1]),
+                    };
+                    let path = env.memory.read_string(path)?;
+                    self.follow_free_name(at, &path, env)?;
+                    self.call(&fresh, env)?;
+                }
+                Ok(())
+            }
             libc::SYS_poll | libc::SYS_ppoll | libc::SYS_select | libc::SYS_pselect6 => Ok(()),
             _ if super::private_policy(call.number) == Some(super::PrivatePolicy::World) => {
                 self.call(&fresh, env).map(|_| ())
@@ -180,13 +257,53 @@ impl World {
         let mut made = self.open(env, at, &path, flags, mode);
         if made == Err(libc::EEXIST) {
             // It was made then and is still there now.
-            let flags = flags & !libc::O_EXCL | libc::O_TRUNC;
+            self.follow_free_name(at, &path, env)?;
+            made = self.open(env, at, &path, flags, mode);
+        } else if made == Err(libc::ENOENT)
+            && let Ok(Found::Place(place)) = self.find(at, &path, LastLink::Follow)
+        {
+            // It was there then and is gone.
+            let gone = self.tree.path_of_place(&place);
+            self.bring_back(&gone, env);
+            self.hear(|| Arrived::Present(gone));
             made = self.open(env, at, &path, flags, mode);
         }
         self.forced.clear();
         if made != Ok(Answer::Return(i64::from(fd))) {
             self.open_outside(fd);
         }
+        Ok(())
+    }
+
+    /// A name that the guest could give to something new.
+    fn follow_free_name(&mut self, at: i32, path: &[u8], env: &Env) -> Result<(), i32> {
+        if let Found::Place(place) = self.find(at, path, LastLink::Keep)? {
+            let path = self.tree.path_of_place(&place);
+            self.hear(|| Arrived::Absent(path));
+            self.tree.unname(&place, env.time())?;
+        }
+        Ok(())
+    }
+
+    /// A connection was accepted: one of the guest's own, or one from outside.
+    fn follow_accept(&mut self, call: &Call, fd: i32, env: &mut Env) -> Result<(), i32> {
+        self.follow_new(call, &[fd], env);
+        if !matches!(self.table.get(fd)?.object, Object::Outside) {
+            return Ok(());
+        }
+        let (listener, description) = (self.table.id(call.args[0] as i32)?, self.table.id(fd)?);
+        let [_, at, len_at, ..] = call.args;
+        let address = if at == 0 || len_at == 0 {
+            Vec::new()
+        } else {
+            let len = env.memory.read_u32(len_at)?.min(ADDRESS_MAX);
+            env.memory.read_bytes(at, u64::from(len))?
+        };
+        self.hear(|| Arrived::Connection {
+            listener: listener.0,
+            description: description.0,
+            address,
+        });
         Ok(())
     }
 
@@ -202,12 +319,18 @@ impl World {
         let at = position(call);
         let description = self.table.get(fd)?;
         let (object, offset) = (description.object.clone(), description.offset);
+        let path = description.path.clone();
         match object {
             Object::File(node) => {
                 let bytes = env.memory.gather(&cut(&buffers, len))?;
                 let offset = at.unwrap_or(offset);
                 if self.tree.content(node)?.bytes(offset, len)? != bytes {
                     self.tree.write(node, offset, &bytes)?;
+                    self.hear(|| Arrived::File {
+                        path,
+                        offset,
+                        bytes,
+                    });
                 }
                 if at.is_none() {
                     self.table.get_mut(fd)?.offset = offset + len;
@@ -221,7 +344,25 @@ impl World {
                 self.call(call, env)?;
             }
             Object::Socket(socket) => self.take_observed(socket, len as usize)?,
-            Object::Input => self.input_used += (len as usize).min(self.input_left()),
+            Object::Input => {
+                self.input_used += (len as usize).min(self.input_left());
+                if len == 0 && Buffer::total(&buffers) > 0 {
+                    self.saw_end(None);
+                }
+                let bytes = env.memory.gather(&cut(&buffers, len))?;
+                self.hear(|| Arrived::Input(bytes));
+            }
+            Object::Outside => {
+                let id = self.table.id(fd)?;
+                if len == 0 && Buffer::total(&buffers) > 0 {
+                    self.saw_end(Some(id));
+                }
+                let bytes = env.memory.gather(&cut(&buffers, len))?;
+                self.hear(|| Arrived::Data {
+                    description: id.0,
+                    bytes,
+                });
+            }
             _ => {}
         }
         Ok(())

@@ -57,11 +57,16 @@ impl World {
             }
             Object::Epoll if nesting >= NESTING_MAX => 0,
             Object::Epoll => flag(self.epoll_has_events(id, nesting + 1), libc::POLLIN),
-            Object::Socket(socket) => self.socket_events(*socket),
+            Object::Socket(socket) => {
+                let arrived = flag(self.has_connection(id), libc::POLLIN | libc::POLLRDNORM);
+                self.socket_events(*socket) | arrived
+            }
             // At its end it is readable: reading says so.
             Object::Input => libc::POLLIN | libc::POLLRDNORM,
             Object::Output(_) => libc::POLLOUT | libc::POLLWRNORM,
-            Object::Outside if self.after_input() == AfterInput::Stop => libc::POLLOUT,
+            Object::Outside if self.after_input() == AfterInput::Stop && !self.has_outside(id) => {
+                libc::POLLOUT
+            }
             Object::Outside => both,
         }
     }

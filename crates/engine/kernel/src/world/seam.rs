@@ -25,9 +25,14 @@ const CLD_EXITED: i32 = 1;
 impl Kernel {
     /// Enters the world that the options name.
     pub(crate) fn make_world(&mut self) {
-        if let WorldMode::Private(setup) = &self.options.world {
+        let make = |setup: &super::WorldSetup| {
             let setup = setup.clone();
-            self.world = Some(Box::new(World::new(setup, self.pid, self.program_path())));
+            Some(Box::new(World::new(setup, self.pid, self.program_path())))
+        };
+        match &self.options.world {
+            WorldMode::Host => {}
+            WorldMode::Private(setup) => self.world = make(setup),
+            WorldMode::Followed(setup) => self.following = make(setup),
         }
     }
 
@@ -63,7 +68,7 @@ impl Kernel {
     /// Lets the world keep step with a call that a recording has answered.
     pub(crate) fn observe_in_world(&mut self, call: &Call, result: i64) {
         let (now, realtime) = (self.now(), self.clock.realtime(self.retired));
-        let Some(world) = self.world.as_mut() else {
+        let Some(world) = self.following.as_mut() else {
             return;
         };
         let mut env = Env {
@@ -74,19 +79,6 @@ impl Kernel {
             random: &mut self.random.clone(),
         };
         world.observe(call, result, &mut env);
-    }
-
-    /// The execution leaves its recording here and goes on in the private world.
-    pub fn leave_recording(&mut self) {
-        self.journal = crate::Journal::Live;
-        for thread in &mut self.threads {
-            // Calls that the recording made wait are tried again, now here.
-            if matches!(&thread.state, State::Waiting(Wait::Descriptors { polls, .. }) if polls.is_empty())
-                || matches!(&thread.state, State::Waiting(Wait::Child))
-            {
-                thread.state = State::Runnable;
-            }
-        }
     }
 
     fn world_call(&mut self, call: &Call) -> Flow {
@@ -469,6 +461,7 @@ impl Kernel {
         }
         let mut info = SignalInfo::from_process(libc::SIGCHLD, CLD_EXITED, pid, self.uid());
         info.bytes[24..28].copy_from_slice(&NOT_EXECUTED.to_le_bytes());
+        self.note_signal(&info, None);
         self.send_to_process(info);
         Flow::Return(i64::from(pid))
     }

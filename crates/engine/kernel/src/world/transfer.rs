@@ -86,9 +86,9 @@ impl World {
                 Some(bytes) => bytes,
                 None => return Ok(no_more_input()),
             },
-            Object::Outside => match self.after_input() {
-                AfterInput::EndOfFile => Vec::new(),
-                AfterInput::Stop => return Ok(no_more_input()),
+            Object::Outside => match self.read_outside(self.table.id(fd)?, total) {
+                Some(bytes) => bytes,
+                None => return Ok(no_more_input()),
             },
             _ => return Err(libc::EINVAL),
         };
@@ -126,10 +126,12 @@ impl World {
             return Some(Vec::new());
         };
         let rest = &bytes[self.input_used..];
-        if rest.is_empty() && *after == AfterInput::Stop {
-            return None;
-        }
         let taken = rest[..rest.len().min(len as usize)].to_vec();
+        let stops = *after == AfterInput::Stop;
+        if taken.is_empty() {
+            self.asked_beyond();
+            return if stops { None } else { Some(taken) };
+        }
         self.input_used += taken.len();
         Some(taken)
     }

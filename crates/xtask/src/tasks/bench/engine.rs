@@ -86,7 +86,7 @@ pub(super) fn subjects(root: &Path, folder: &Path) -> Result<Vec<Subject>, Strin
     Ok(subjects)
 }
 
-fn compile(source: &Path, program: &Path) -> Result<(), String> {
+pub(super) fn compile(source: &Path, program: &Path) -> Result<(), String> {
     run_shown(
         Command::new("cc")
             .args(["-O2", "-g", "-pthread"])

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod engine;
+mod explore;
 mod measure;
 mod record;
 mod traces;
@@ -22,6 +23,8 @@ enum Subject {
     Blocks(blocks::Args),
     /// Running programs under the engine
     Engine(engine::Args),
+    /// Leaving a recording, again and again
+    Explore(explore::Args),
     /// Recording programs, and replaying them
     Record(record::Args),
     /// Reading traces, and detecting races in them
@@ -32,6 +35,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     match &args.subject {
         Subject::Blocks(args) => blocks::run(args),
         Subject::Engine(args) => engine::run(args),
+        Subject::Explore(args) => explore::run(args),
         Subject::Record(args) => record::run(args),
         Subject::Traces(args) => traces::run(args),
     }

@@ -1,5 +1,6 @@
 //! `cargo xtask bench record`: what recording and replaying cost, as ratios of processor time to native, and how large
-//! recordings are. Native, record and replay take turns, and each ratio is of medians.
+//! recordings are. Native, `exec`, record and replay take turns, and each ratio is of medians. What record and replay take
+//! above `exec` is theirs; the rest is the engine's.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -51,8 +52,8 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
         args.runs
     );
     println!(
-        "{:<12}{:>10}{:>10}{:>10}{:>14}{:>18}",
-        "program", "native s", "record", "replay", "bytes", "bits/instruction"
+        "{:<12}{:>10}{:>10}{:>10}{:>10}{:>14}{:>18}",
+        "program", "native s", "exec", "record", "replay", "bytes", "bits/instruction"
     );
     let wanted = |name: &str| name.contains(&args.only);
     for subject in engine::subjects(&root, &bench.folder)? {
@@ -71,6 +72,12 @@ impl Bench {
         self.folder.join("bench.vrec")
     }
 
+    fn exec(&self) -> Command {
+        let mut command = Command::new(&self.verdict);
+        command.arg("exec").arg("--");
+        command
+    }
+
     fn record(&self) -> Command {
         let mut command = Command::new(&self.verdict);
         command.arg("record").arg("-o").arg(self.recording());
@@ -85,13 +92,14 @@ impl Bench {
     }
 
     fn measure(&self, subject: &Subject) -> Result<(), String> {
-        let mut times = [const { Vec::new() }; 3];
+        let mut times = [const { Vec::new() }; 4];
         for _ in 0..self.runs {
             let mut native = Command::new(&subject.argv[0]);
             native.args(&subject.argv[1..]);
-            let mut record = self.record();
+            let (mut exec, mut record) = (self.exec(), self.record());
+            exec.args(&subject.argv);
             record.args(&subject.argv);
-            let ways = [native, record, self.replay()];
+            let ways = [native, exec, record, self.replay()];
             for (times, mut way) in times.iter_mut().zip(ways) {
                 times.push(engine::cpu_seconds(&mut way)?);
             }
@@ -100,14 +108,16 @@ impl Bench {
     }
 
     fn measure_memcached(&self) -> Result<(), String> {
-        let mut times = [const { Vec::new() }; 3];
+        let mut times = [const { Vec::new() }; 4];
         for _ in 0..self.runs {
             let native = Command::new("memcached");
-            let mut record = self.record();
+            let (mut exec, mut record) = (self.exec(), self.record());
+            exec.arg("memcached");
             record.arg("memcached");
             times[0].push(self.serve(native)?);
-            times[1].push(self.serve(record)?);
-            times[2].push(engine::cpu_seconds(&mut self.replay())?);
+            times[1].push(self.serve(exec)?);
+            times[2].push(self.serve(record)?);
+            times[3].push(engine::cpu_seconds(&mut self.replay())?);
         }
         self.print("memcached", times)
     }
@@ -142,11 +152,12 @@ impl Bench {
         Ok(engine::children_seconds()? - before)
     }
 
-    fn print(&self, name: &str, times: [Vec<f64>; 3]) -> Result<(), String> {
-        let [native, record, replay] = times.map(engine::median);
+    fn print(&self, name: &str, times: [Vec<f64>; 4]) -> Result<(), String> {
+        let [native, exec, record, replay] = times.map(engine::median);
         let info = self.info()?;
         println!(
-            "{name:<12}{native:>10.2}{:>10.2}{:>10.2}{:>14}{:>18.5}",
+            "{name:<12}{native:>10.2}{:>10.2}{:>10.2}{:>10.2}{:>14}{:>18.5}",
+            exec / native,
             record / native,
             replay / native,
             info["bytes"],

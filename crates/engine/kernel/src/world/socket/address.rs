@@ -162,14 +162,23 @@ impl Address {
         at: u64,
         len_at: u64,
     ) -> Result<(), i32> {
-        if at == 0 || len_at == 0 {
-            return Ok(());
-        }
-        let bytes = self.bytes();
-        let room = memory.read_u32(len_at)? as usize;
-        memory.write(at, &bytes[..bytes.len().min(room)])?;
-        memory.write_u32(len_at, bytes.len() as u32)
+        write_address(&self.bytes(), memory, at, len_at)
     }
+}
+
+/// Writes a `sockaddr` as far as it fits, and its full length.
+pub(super) fn write_address(
+    bytes: &[u8],
+    memory: &mut dyn GuestMemory,
+    at: u64,
+    len_at: u64,
+) -> Result<(), i32> {
+    if at == 0 || len_at == 0 {
+        return Ok(());
+    }
+    let room = memory.read_u32(len_at)? as usize;
+    memory.write(at, &bytes[..bytes.len().min(room)])?;
+    memory.write_u32(len_at, bytes.len() as u32)
 }
 
 fn unix_address(bytes: &[u8]) -> Address {

@@ -1,6 +1,6 @@
 //! Making connections.
 
-use super::address::Address;
+use super::address::{Address, write_address};
 use super::{Socket, World};
 use crate::thread::Call;
 use crate::world::node::Kind;
@@ -316,6 +316,12 @@ impl World {
         let socket = self.socket_mut(id)?;
         let queue = socket.queue.as_mut().ok_or(libc::EINVAL)?;
         let Some(accepted) = queue.pop_front() else {
+            if let Some(accepted) = self.accept_outside(self.table.id(fd)?, flags) {
+                let (new, address) = accepted?;
+                write_address(&address, env.memory, call.args[1], call.args[2])?;
+                return done(i64::from(new));
+            }
+            let socket = self.socket(id)?;
             if socket.error != 0 {
                 return Err(socket.error);
             }

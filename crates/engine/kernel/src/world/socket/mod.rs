@@ -8,9 +8,10 @@ mod connect;
 mod message;
 mod options;
 
+use super::guest::Buffer;
 use super::node::NodeId;
 use super::table::{Description, DescriptionId, Object};
-use super::{Answer, Env, Reply, World, done};
+use super::{Env, Reply, World, done};
 use address::Address;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -135,7 +136,7 @@ impl World {
             && matches!(description.object, Object::Outside)
             && !matches!(number, libc::SYS_socket | libc::SYS_socketpair)
         {
-            return self.outside_socket_call(number);
+            return self.outside_socket_call(env, call);
         }
         match number {
             libc::SYS_socket => self.sys_socket(a[0] as i32, a[1] as i32, a[2] as i32),
@@ -169,19 +170,48 @@ impl World {
         }
     }
 
-    /// A connection that only the recording knew: it takes everything and is at its end.
-    fn outside_socket_call(&self, number: i64) -> Reply {
-        use super::output::AfterInput;
-        match number {
-            libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_recvmmsg => {
-                match self.after_input() {
-                    AfterInput::EndOfFile => done(0),
-                    AfterInput::Stop => Ok(super::transfer::no_more_input()),
+    /// A connection that only the recording knew: it takes everything, and gives what came then.
+    fn outside_socket_call(&mut self, env: &mut Env, call: &crate::thread::Call) -> Reply {
+        let a = call.args;
+        match call.number as i64 {
+            libc::SYS_recvfrom => {
+                if a[5] != 0 {
+                    env.memory.write_u32(a[5], 0)?;
                 }
+                self.receive_outside(env, a[0] as i32, &Buffer::one(a[1], a[2]))
             }
-            libc::SYS_accept | libc::SYS_accept4 => Err(libc::EAGAIN),
-            libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => Ok(Answer::BrokenPipe),
+            libc::SYS_recvmsg => {
+                let buffers = message_buffers(env, a[1])?;
+                // No name, nothing beside the data, no flags.
+                env.memory.write_u32(a[1] + 8, 0)?;
+                env.memory.write_u64(a[1] + 40, 0)?;
+                env.memory.write_u32(a[1] + 48, 0)?;
+                self.receive_outside(env, a[0] as i32, &buffers)
+            }
+            libc::SYS_recvmmsg => Err(libc::EAGAIN),
+            libc::SYS_accept | libc::SYS_accept4 => Err(libc::EINVAL),
+            libc::SYS_sendto => done(a[2] as i64),
+            libc::SYS_sendmsg => done(Buffer::total(&message_buffers(env, a[1])?) as i64),
+            libc::SYS_sendmmsg => {
+                for index in 0..a[2] {
+                    let at = a[1] + 64 * index;
+                    let len = Buffer::total(&message_buffers(env, at)?);
+                    env.memory.write_u32(at + 56, len as u32)?;
+                }
+                done(a[2] as i64)
+            }
             _ => done(0),
+        }
+    }
+
+    fn receive_outside(&mut self, env: &mut Env, fd: i32, buffers: &[Buffer]) -> Reply {
+        let id = self.table.id(fd)?;
+        match self.read_outside(id, Buffer::total(buffers)) {
+            Some(bytes) => {
+                env.memory.scatter(buffers, &bytes)?;
+                done(bytes.len() as i64)
+            }
+            None => Ok(super::transfer::no_more_input()),
         }
     }
 
@@ -312,4 +342,10 @@ impl World {
         self.socket_edge(id, true, true);
         done(0)
     }
+}
+
+/// Where a `msghdr` says that data is.
+fn message_buffers(env: &Env, at: u64) -> Result<Vec<Buffer>, i32> {
+    let (vectors, count) = (env.memory.read_u64(at + 16)?, env.memory.read_u64(at + 24)?);
+    env.memory.read_vectors(vectors, count)
 }
