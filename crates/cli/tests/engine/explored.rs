@@ -20,12 +20,18 @@ struct Recorded {
 
 impl Recorded {
     fn new() -> Self {
+        Self::started_by(&[])
+    }
+
+    /// By a program that it replaces.
+    fn started_by(starter: &[&str]) -> Self {
         let root = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port().to_string();
         let guest = text(&build_c("explored.c"));
-        let program = Program::new(&[guest.as_str(), &port, "and truncate"])
+        let argv = [starter, &[guest.as_str(), &port, "and truncate"]].concat();
+        let program = Program::new(&argv)
             .file("data", "01234 the rest of the file")
             .stdin("abcdef")
             .options(&["-o", "../recording.vrec"]);
@@ -117,6 +123,25 @@ fn they_find_what_the_recording_had() {
         shown,
         "file: Xthe rest of the file\npipe: ped\ninput: def\nmade once: yes\ncounted 100\n"
     );
+}
+
+/// Descriptors, input and files of the program that was replaced are those of the one that replaced it.
+#[test]
+fn a_program_that_replaced_another_is_explored_like_any_other() {
+    let env = tool("env", "coreutils");
+    let recorded = Recorded::started_by(&[&env, "A=1"]);
+    let kept = text(&recorded.root.path().join("kept"));
+    let options = [&SHORT[..], &["--runs", "6", "--keep", &kept]].concat();
+    let explored = recorded.explore(&options);
+    for outcome in explored["outcomes"].as_array().unwrap() {
+        let recording = outcome["recording"].as_str().unwrap();
+        let shown = replay(Path::new(recording), &recorded.folder());
+        assert!(
+            shown.starts_with("file: Xthe rest of the file\npipe: ped\ninput: def\n"),
+            "{shown}"
+        );
+        assert_eq!(shown.lines().last(), outcome["last_line"].as_str());
+    }
 }
 
 fn replay(recording: &Path, folder: &Path) -> String {

@@ -109,6 +109,30 @@ print(open("/dev/null").read(), open("/proc/self/comm").read().strip() != "", os
     same_but_unseen(Program::new(&[python.as_str(), "-c", script]).file("given", "given text\n"));
 }
 
+/// The program changes, the world stays: what the one before has made is there, outside nothing is.
+#[test]
+fn programs_that_replace_themselves() {
+    let env = tool("env", "coreutils");
+    same_but_unseen(Program::new(&[&env, "A=1", "printenv", "A"]));
+    let shell = "echo made > new; exec 3< given; exec cat new /proc/self/fd/3";
+    let seen = same_but_unseen(Program::new(&["/bin/sh", "-c", shell]).file("given", "given\n"));
+    assert_eq!(seen.stdout, b"made\ngiven\n");
+    let missing = Program::new(&[&env, "/no/such/program"]);
+    assert_eq!(same_but_unseen(missing).ending, Ending::Exit(127));
+    let program = private(Program::new(&["/usr/bin/python3", "-c", COPY_AND_EXECUTE]));
+    let folder = tempfile::tempdir().unwrap();
+    let seen = run(&program, folder.path());
+    let said = String::from_utf8_lossy(&seen.stderr);
+    assert_eq!(seen.ending, Ending::Exit(3), "{said}");
+    assert!(
+        said.contains("by a file that was made or changed in the private world"),
+        "{said}"
+    );
+}
+
+const COPY_AND_EXECUTE: &str =
+    "import os, shutil; shutil.copy('/bin/true', 'mine'); os.execv('mine', ['mine'])";
+
 #[test]
 fn input_is_what_it_is_told_to_be() {
     let sort = tool("sort", "coreutils");

@@ -110,6 +110,21 @@ fn thread_ends() {
     check(&Program::new(&[text(&build_c("thread_ends.c"))]));
 }
 
+/// A program that could not be started is told to the parent with its error, recorded and replayed as natively.
+#[test]
+fn spawned_programs() {
+    let program = Program::new(&[text(&build_c("spawned.c"))]);
+    program.compare();
+    let recorded = record(&program);
+    let said = String::from_utf8_lossy(&recorded.execution.stdout).into_owned();
+    let expected = "/no/such/program: No such file or directory, status 0\n\
+        /bin/true: started, status 0\n\
+        /etc/passwd: Permission denied, status 0\n\
+        /bin/false: started, status 1\n";
+    assert_eq!(said, expected);
+    check(&program);
+}
+
 #[test]
 fn reading_and_writing_all_the_time() {
     let program = Program::new(&[&text(&build_c("chatter.c")), "text", "1000"]);

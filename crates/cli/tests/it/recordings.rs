@@ -160,6 +160,44 @@ fn a_recording_with_its_files_needs_no_others() {
     );
 }
 
+/// Both programs, and what they have mapped, are in the recording under numbers of their own.
+#[test]
+fn a_program_that_replaced_another_is_attached_too() {
+    let guest = Guest::c(ECHO);
+    let arguments = ["record", "-q", "--attach-files", "-o", "guest.vrec", "--"];
+    let arguments = [&arguments[..], &["/usr/bin/env", "A=1", "./guest"]].concat();
+    let output = verdict(guest.folder(), &arguments).output().unwrap();
+    assert_eq!(guest.show(&output), "--- stdout\nsaid\n--- exit 5\n");
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::rename(
+        guest.folder().join("guest.vrec"),
+        elsewhere.path().join("guest.vrec"),
+    )
+    .unwrap();
+    fs::remove_dir_all(guest.folder()).unwrap();
+    let info = verdict(
+        elsewhere.path(),
+        &["record", "info", "--format", "json", "guest.vrec"],
+    );
+    let info: Value = serde_json::from_slice(&{ info }.output().unwrap().stdout).unwrap();
+    let files = info["files"].as_array().unwrap();
+    assert!(files.iter().all(|file| file["attached"] == true), "{info}");
+    let named = |end: &str| {
+        let path = |file: &&Value| file["path"].as_str().unwrap().ends_with(end);
+        files.iter().filter(path).count()
+    };
+    assert_eq!((named("/env"), named("/guest")), (1, 1), "{info}");
+    check_in(
+        elsewhere.path(),
+        &["replay", "guest.vrec"],
+        &expect![[r#"
+            --- stdout
+            said
+            --- exit 5
+        "#]],
+    );
+}
+
 #[test]
 fn a_damaged_recording_is_refused() {
     let recorded = Recorded::new(&[]);

@@ -39,6 +39,24 @@ impl Executor {
         changes
     }
 
+    /// Every word of writable memory that differs from the parent's, in order of address.
+    pub(crate) fn changed_words(&self) -> Vec<(u64, u64)> {
+        // SAFETY: cannot fail.
+        let original = unsafe { libc::getppid() };
+        let mut changes = MemoryChanges::default();
+        let writable =
+            |(_, mapping): &(u64, &verdict_kernel::Mapping)| mapping.prot & libc::PROT_WRITE != 0;
+        for (start, mapping) in self.kernel.memory.mappings().filter(writable) {
+            let mut at = start;
+            while at < mapping.end && !changes.cut {
+                let len = (mapping.end - at).min(CHUNK_PAGES * PAGE);
+                self.compare_chunk(original, at, len, &[], &mut changes);
+                at += len;
+            }
+        }
+        changes.words
+    }
+
     fn compare_chunk(
         &self,
         original: i32,

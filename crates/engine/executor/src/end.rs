@@ -40,6 +40,7 @@ impl Executor {
     /// The guest has ended by itself.
     pub(crate) fn exited(&mut self, status: i32) -> ! {
         if self.kernel.role != Role::Main {
+            self.tell_vfork_parent();
             exit_now(status);
         }
         self.finish(Outcome::Exited { code: status as u8 })
@@ -48,6 +49,7 @@ impl Executor {
     /// The guest was killed by a signal.
     pub(crate) fn killed(&mut self, info: &SignalInfo) -> ! {
         if self.kernel.role != Role::Main {
+            self.tell_vfork_parent();
             die_by(info.signal);
         }
         let fault = matches!(

@@ -50,6 +50,13 @@ impl Events {
         }
     }
 
+    /// What there is before the first instruction of a program that has replaced another.
+    pub(crate) fn begin_again(&mut self, memory: &Memory, cache: &mut CodeCache) {
+        self.calls.clear();
+        self.places.clear();
+        self.begin(memory, cache);
+    }
+
     fn mapped(&mut self, start: u64, mapping: &Mapping, cache: &mut CodeCache) {
         let executable = mapping.prot & libc::PROT_EXEC != 0;
         self.writer.mapped(&Mapped {

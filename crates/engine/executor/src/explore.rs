@@ -48,6 +48,11 @@ pub(crate) struct Copy {
 const STOPS_MAX: usize = 200_000;
 
 impl Executor {
+    /// True for a copy that carries out an order.
+    pub(crate) fn is_copy(&self) -> bool {
+        matches!(self.explore, Some(Role::Copy(_)))
+    }
+
     /// True if the moment that the controller waits for is here.
     pub(crate) fn is_moment(&self) -> bool {
         let Some(Role::Server {

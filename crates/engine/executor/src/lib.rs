@@ -18,8 +18,10 @@ mod leave;
 mod next_access;
 mod policy;
 mod recording;
+mod replace;
 mod run;
 mod setup;
+mod vfork;
 mod watch;
 
 use std::time::Instant;
@@ -51,6 +53,8 @@ struct Executor {
     kernel: Kernel,
     cache: CodeCache,
     scheduler: policy::Policy,
+    /// In a `vfork` child with a memory of its own: where its parent hears what has changed there.
+    vfork_parent: Option<std::fs::File>,
     /// Set for an executor that explores.
     explore: Option<explore::Role>,
     log: Option<access_log::AccessLog>,

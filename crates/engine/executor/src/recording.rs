@@ -41,6 +41,16 @@ pub(crate) fn open(config: &ExecutorConfig) -> Result<Option<Replay>, Failure> {
         ));
     }
     let attached = attached(&mut reader, &header)?;
+    enter(&header, &attached)?;
+    Ok(Some(Replay {
+        reader,
+        header,
+        attached,
+    }))
+}
+
+/// Goes to where a program was started.
+fn enter(header: &Header, attached: &[File]) -> Result<(), Failure> {
     let entered = std::env::set_current_dir(path(&header.cwd));
     // What brings its files along needs no folder.
     if let (Err(error), true) = (entered, attached.is_empty()) {
@@ -49,11 +59,7 @@ pub(crate) fn open(config: &ExecutorConfig) -> Result<Option<Replay>, Failure> {
             String::from_utf8_lossy(&header.cwd)
         ));
     }
-    Ok(Some(Replay {
-        reader,
-        header,
-        attached,
-    }))
+    Ok(())
 }
 
 /// A recording that is read up to the program at hand.
@@ -65,31 +71,71 @@ pub(crate) struct Replay {
     attached: Vec<File>,
 }
 
+/// The program that replaces the current one.
+pub(crate) struct NextProgram {
+    header: Header,
+    attached: Vec<File>,
+}
+
+/// Takes the beginning of the next program from a recording that is followed.
+pub(crate) fn next(replayer: &mut Replayer, header: Header) -> Result<NextProgram, Failure> {
+    let count = if header.files_attached {
+        header.files.len()
+    } else {
+        0
+    };
+    let attached = replayer
+        .take_attached(count)
+        .map_err(|error| format!("an attached file cannot be read: {error}"))?;
+    Ok(NextProgram { header, attached })
+}
+
+impl NextProgram {
+    pub(crate) fn ids(&self) -> [u32; 4] {
+        self.header.ids
+    }
+
+    /// Goes to where it was started, and says by which name.
+    pub(crate) fn enter(&self) -> Result<Vec<u8>, Failure> {
+        enter(&self.header, &self.attached)?;
+        Ok(self.header.program.clone())
+    }
+
+    /// See [`Replay::at_hand`].
+    pub(crate) fn at_hand(&self) -> Result<Option<AtHand>, Failure> {
+        at_hand(&self.header, &self.attached)
+    }
+}
+
 impl Replay {
     /// The program, if it came with the recording: what is there under its name does not matter then.
     pub(crate) fn at_hand(&self) -> Result<Option<AtHand>, Failure> {
-        let copy = |file: &File| {
-            file.try_clone()
-                .map_err(|error| format!("an attached file cannot be opened: {error}"))
-        };
-        let Some(program) = self.attached.first() else {
-            return Ok(None);
-        };
-        let identities = self.header.files.iter().map(|file| path(&file.path));
-        let mut others = identities.zip(&self.attached).skip(1);
-        let interpreter = others
-            .next()
-            .map(|(path, file)| Ok::<_, Failure>((path.to_owned(), copy(file)?)))
-            .transpose()?;
-        let started = &self.header.started;
-        Ok(Some(AtHand {
-            path: path(&started.path).to_owned(),
-            program: copy(program)?,
-            interpreter,
-            argv: started.argv.clone(),
-            execfn: started.execfn.clone(),
-        }))
+        at_hand(&self.header, &self.attached)
     }
+}
+
+fn at_hand(header: &Header, attached: &[File]) -> Result<Option<AtHand>, Failure> {
+    let copy = |file: &File| {
+        file.try_clone()
+            .map_err(|error| format!("an attached file cannot be opened: {error}"))
+    };
+    let Some(program) = attached.first() else {
+        return Ok(None);
+    };
+    let identities = header.files.iter().map(|file| path(&file.path));
+    let mut others = identities.zip(attached).skip(1);
+    let interpreter = others
+        .next()
+        .map(|(path, file)| Ok::<_, Failure>((path.to_owned(), copy(file)?)))
+        .transpose()?;
+    let started = &header.started;
+    Ok(Some(AtHand {
+        path: path(&started.path).to_owned(),
+        program: copy(program)?,
+        interpreter,
+        argv: started.argv.clone(),
+        execfn: started.execfn.clone(),
+    }))
 }
 
 fn path(bytes: &[u8]) -> &Path {
@@ -211,7 +257,7 @@ pub(crate) fn journal(
     }
 }
 
-fn header(
+pub(crate) fn header(
     config: &ExecutorConfig,
     plan: &LoadPlan,
     ids: [u32; 4],
@@ -246,7 +292,7 @@ fn header(
 }
 
 /// The program and its interpreter, in this order.
-fn sources(plan: &LoadPlan) -> Vec<(&Path, &File)> {
+pub(crate) fn sources(plan: &LoadPlan) -> Vec<(&Path, &File)> {
     let mut found: Vec<(&Path, &File)> = Vec::new();
     let paths = std::iter::once(plan.program.path.as_path())
         .chain(plan.interpreter.iter().map(|image| image.path.as_path()));

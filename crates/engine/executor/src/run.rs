@@ -129,12 +129,12 @@ impl Executor {
             Outcome::Fork(request) => self.fork(&request),
             Outcome::Vfork { pid, stack } => match self.kernel.journal {
                 Journal::Live => self.vfork(pid, stack),
-                // What a vfork child does to its parent's memory could not be repeated: it gets a copy.
-                _ => self.fork(&ForkRequest {
+                Journal::Record(_) => self.recorded_vfork(&ForkRequest {
                     pid,
                     stack,
                     child_tid: 0,
                 }),
+                Journal::Replay(_) => self.replay_fork(),
             },
             Outcome::ReplayOver => self.replay_over(),
         }
@@ -547,7 +547,12 @@ impl Executor {
             argv: &request.argv,
             env: &request.env,
         };
-        if let Err(error) = verdict_loader::plan(&check, &setup::image_layout()) {
+        // A program that was executed then is executed now, from the recording if need be.
+        let replayed = self.kernel.journal.is_replay();
+        if let (false, Err(error)) = (
+            replayed,
+            verdict_loader::plan(&check, &setup::image_layout()),
+        ) {
             let result = -i64::from(error.errno());
             if let Some(call) = self.kernel.thread().call.clone() {
                 self.kernel.note_result(&call, result);
@@ -567,19 +572,23 @@ impl Executor {
                     set
                 }
             });
+        let inherited = Inherited {
+            child: self.kernel.role != Role::Main,
+            pid: self.kernel.pid,
+            signal_mask: self.kernel.thread().signal_mask,
+            ignored,
+            retired: self.kernel.retired,
+            skipped_ns: self.kernel.clock.skipped(),
+        };
+        if self.kernel.has_own_world() {
+            return self.replace(request, inherited);
+        }
         let mode = self.mode_of_next_program();
         let config = ExecutorConfig {
             program: request.path.clone(),
             argv: request.argv.clone(),
             env: request.env.clone(),
-            inherited: Some(Inherited {
-                child: self.kernel.role != Role::Main,
-                pid: self.kernel.pid,
-                signal_mask: self.kernel.thread().signal_mask,
-                ignored,
-                retired: self.kernel.retired,
-                skipped_ns: self.kernel.clock.skipped(),
-            }),
+            inherited: Some(inherited),
             mode,
             ..self.config.clone()
         };

@@ -49,6 +49,11 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
     let guest_mask = block_signals();
     let signal_fd = signal_descriptor()?;
     let replay = recording::open(&config)?;
+    let mut config = config;
+    if let Some(replay) = &replay {
+        // The guest may have said it in words that led there from another folder.
+        config.program.clone_from(&replay.header.program);
+    }
     let ids = replay
         .as_ref()
         .map_or_else(own_ids, |replay| replay.header.ids);
@@ -111,6 +116,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         kernel,
         cache,
         scheduler,
+        vfork_parent: None,
         explore,
         log,
         events,
@@ -255,7 +261,7 @@ fn signal_descriptor() -> Result<i32, Refusal> {
     }
 }
 
-fn plan(config: &ExecutorConfig, at_hand: Option<AtHand>) -> Result<LoadPlan, Refusal> {
+pub(crate) fn plan(config: &ExecutorConfig, at_hand: Option<AtHand>) -> Result<LoadPlan, Refusal> {
     if let Some(at_hand) = at_hand {
         return verdict_loader::plan_at_hand(at_hand, &image_layout())
             .map_err(|error| error.to_string());
@@ -287,7 +293,7 @@ pub(crate) fn image_layout() -> Layout {
 }
 
 /// Ignored signals survive an exec.
-fn inherit(kernel: &mut Kernel, config: &ExecutorConfig) {
+pub(crate) fn inherit(kernel: &mut Kernel, config: &ExecutorConfig) {
     let ignored = config
         .inherited
         .as_ref()
@@ -311,7 +317,7 @@ fn inherit(kernel: &mut Kernel, config: &ExecutorConfig) {
     }
 }
 
-fn load(kernel: &mut Kernel, plan: &LoadPlan) -> Result<(), Refusal> {
+pub(crate) fn load(kernel: &mut Kernel, plan: &LoadPlan) -> Result<(), Refusal> {
     for mapping in &plan.mappings {
         let protection = &mapping.protection;
         let prot = [
@@ -364,7 +370,7 @@ fn absolute(path: PathBuf) -> PathBuf {
 }
 
 /// User and group, real and effective.
-fn own_ids() -> [u32; 4] {
+pub(crate) fn own_ids() -> [u32; 4] {
     // SAFETY: these cannot fail.
     unsafe {
         [
@@ -376,7 +382,7 @@ fn own_ids() -> [u32; 4] {
     }
 }
 
-fn start_stack(
+pub(crate) fn start_stack(
     kernel: &mut Kernel,
     plan: &LoadPlan,
     config: &ExecutorConfig,
@@ -433,7 +439,7 @@ fn start_stack(
     Ok(())
 }
 
-fn name_thread(kernel: &mut Kernel, plan: &LoadPlan) {
+pub(crate) fn name_thread(kernel: &mut Kernel, plan: &LoadPlan) {
     use std::os::unix::ffi::OsStrExt;
     let name = plan
         .program

@@ -9,11 +9,10 @@ impl Kernel {
     /// Answers a call of the outside from the recording.
     pub(crate) fn replay_call(&mut self, call: &Call) -> Flow {
         let retired = self.retired;
-        let replaced = self.journal.replayer().is_some_and(|mut replayer| {
-            replayer
-                .take_if(retired, |entry| matches!(entry, Entry::Exec { .. }))
-                .is_some()
-        });
+        let replaced = self
+            .journal
+            .replayer()
+            .is_some_and(|mut replayer| replayer.is_replaced(retired));
         if replaced && matches!(call.number as i64, libc::SYS_execve | libc::SYS_execveat) {
             return self.dispatch_live(call);
         }
@@ -60,7 +59,11 @@ impl Kernel {
         // A child that only seemed to be started has ended at once, and said so before the call returned.
         self.replay_signals();
         match self.take_answer(call)? {
-            Entry::Call { result, .. } => {
+            Entry::Call { result, writes, .. } => {
+                for write in &writes {
+                    // The memory was there then, and so it is now.
+                    let _ = self.memory.write(write.address, &write.bytes);
+                }
                 self.observe_in_world(call, result);
                 Some(result)
             }

@@ -72,6 +72,14 @@ impl Recorder {
         FileId(self.next_file - 1)
     }
 
+    /// The program is replaced: `exec` says by which, and what follows is about that one.
+    pub fn begin_program(&mut self, retired: u64, exec: &Entry) {
+        self.files.clear();
+        self.next_file = FIRST_MAPPED_FILE;
+        self.outputs = std::array::from_fn(|_| OutputDigest::new());
+        self.push(retired, exec);
+    }
+
     /// Writes one entry.
     pub fn push(&mut self, retired: u64, entry: &Entry) {
         let Some(writer) = &mut self.writer else {
@@ -315,12 +323,17 @@ impl Kernel {
 
     /// Writes down what a call returned whose effects are elsewhere.
     pub fn note_result(&self, call: &Call, result: i64) {
+        self.note_result_and_writes(call, result, Vec::new());
+    }
+
+    /// Writes down what a call returned, and what it changed, whose other effects are elsewhere.
+    pub fn note_result_and_writes(&self, call: &Call, result: i64, writes: Vec<MemoryWrite>) {
         if self.journal.recorder().is_some() {
             self.note(&Entry::Call {
                 number: call.number as u32,
                 args_digest: arguments_digest(call),
                 result,
-                writes: Vec::new(),
+                writes,
                 output: None,
             });
         }

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use verdict_recording::{
-    End, EndOutcome, Ending, Entry, OutputDigest, Reader, Stamped, Writer, WriterOptions,
+    End, EndOutcome, Ending, Entry, Header, OutputDigest, Reader, Stamped, Writer, WriterOptions,
 };
 
 /// A replay that does something else than was recorded: a bug of the engine, or of who changed the recording.
@@ -60,6 +60,8 @@ pub struct Replayer {
     ahead_until: u64,
     divergence: Option<Divergence>,
     end: Option<ReplayEnd>,
+    /// Set where the guest replaces its program.
+    next_program: Option<Header>,
 }
 
 impl Replayer {
@@ -75,6 +77,7 @@ impl Replayer {
             ahead_until: 0,
             divergence: None,
             end: None,
+            next_program: None,
         }
     }
 
@@ -127,6 +130,44 @@ impl Replayer {
             recorded,
             replayed,
         });
+    }
+
+    /// True if the program is replaced by another one here.
+    pub(crate) fn is_replaced(&mut self, retired: u64) -> bool {
+        match self.take_if(retired, |entry| matches!(entry, Entry::Exec { .. })) {
+            Some(Entry::Exec { header }) => {
+                self.next_program = Some(*header);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The program that replaces the current one, in this very executor: what follows is about it.
+    pub fn take_next_program(&mut self) -> Option<Header> {
+        self.outputs = std::array::from_fn(|_| OutputDigest::new());
+        self.files = ReplayFiles::default();
+        self.next_program.take()
+    }
+
+    /// The contents of the first `count` files of a program that has just begun.
+    pub fn take_attached(&mut self, count: usize) -> std::io::Result<Vec<File>> {
+        use std::os::unix::fs::FileExt;
+        let mut files = Vec::new();
+        for _ in 0..count {
+            files.push(super::attached_file()?);
+        }
+        let ours = |entry: &Entry| matches!(entry, Entry::Contents { file, .. } if (file.0 as usize) < count);
+        while let Some(at) = self.peek().map(|next| next.at)
+            && let Some(Entry::Contents {
+                file,
+                offset,
+                bytes,
+            }) = self.take_if(at, ours)
+        {
+            files[file.0 as usize].write_all_at(&bytes, offset)?;
+        }
+        Ok(files)
     }
 
     /// Reads one more entry; false if there is none.

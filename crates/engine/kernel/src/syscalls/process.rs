@@ -249,6 +249,9 @@ impl Kernel {
             Err(error) => return Flow::error(error),
         };
         let request = ExecRequest { path, argv, env };
+        if self.journal.is_replay() {
+            return Flow::Exec(request);
+        }
         if self.role == Role::Main || self.options.follow_children {
             // Errors must reach the caller before anything is torn down.
             return match check_executable(&request.path) {
@@ -259,7 +262,7 @@ impl Kernel {
         Flow::error(self.exec_natively(&request))
     }
 
-    fn read_strings(&self, mut at: u64) -> Result<Vec<Vec<u8>>, i32> {
+    pub(crate) fn read_strings(&self, mut at: u64) -> Result<Vec<Vec<u8>>, i32> {
         let mut strings = Vec::new();
         if at == 0 {
             return Ok(strings);

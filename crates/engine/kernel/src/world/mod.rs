@@ -13,7 +13,7 @@
 //! | standard output and error | a transcript with a hash ([`Transcript`]) |
 //! | a connection elsewhere | `ENETUNREACH` or `ECONNREFUSED`; the attempt is remembered ([`Effect`]) |
 //! | a child process | a pid whose child has ended with status 127, as if it could not be executed |
-//! | to be replaced (`execve`) | the execution ends and says so |
+//! | to be replaced (`execve`) | the new program, in the same world; one that was made or changed here is refused |
 //! | to signal somebody else | success for its parent, `ESRCH` for others; nobody is signalled |
 //!
 //! What it does not have (System V objects, message queues, inotify) is absent, as in a kernel built without it.
@@ -25,6 +25,7 @@ mod device;
 mod directory;
 mod epoll;
 mod event;
+mod exec;
 mod guest;
 mod host;
 mod identity;

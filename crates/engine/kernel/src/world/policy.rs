@@ -18,7 +18,6 @@ pub enum PrivatePolicy {
     Refuse(&'static str),
 }
 
-const NO_EXEC: &str = "the program replaces itself by another one (execve), which would leave the private world and what was changed in it";
 const NO_SIGNAL_FD: &str =
     "signals through descriptors (signalfd) are not supported; use sigwait or a handler";
 
@@ -93,7 +92,7 @@ fn own_policy(number: i64) -> Option<PrivatePolicy> {
         // threads, processes, signals
         libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork | libc::SYS_wait4 | libc::SYS_waitid
         | libc::SYS_kill | libc::SYS_prctl => Seam,
-        libc::SYS_execve | libc::SYS_execveat => Refuse(NO_EXEC),
+        libc::SYS_execve | libc::SYS_execveat => Seam,
         libc::SYS_exit | libc::SYS_exit_group | libc::SYS_tkill | libc::SYS_tgkill | libc::SYS_rt_sigqueueinfo
         | libc::SYS_rt_tgsigqueueinfo | libc::SYS_getpid | libc::SYS_gettid | libc::SYS_getppid
         | libc::SYS_pidfd_send_signal | libc::SYS_set_tid_address | libc::SYS_set_robust_list

@@ -167,6 +167,8 @@ impl Kernel {
                 Err(error) => Flow::error(error),
             },
             libc::SYS_clone | libc::SYS_fork | libc::SYS_vfork => self.child_that_ends(),
+            libc::SYS_execve => self.private_exec(libc::AT_FDCWD, [a[0], a[1], a[2]], 0),
+            libc::SYS_execveat => self.private_exec(a[0] as i32, [a[1], a[2], a[3]], a[4] as i32),
             libc::SYS_wait4 => self.private_wait(a[0] as i32, a[1], true).into(),
             libc::SYS_waitid => self.private_waitid(a).into(),
             libc::SYS_kill => self.private_kill(a[0] as i32, a[1] as i32).into(),

@@ -130,6 +130,12 @@ impl Table {
         self.entries.keys().copied()
     }
 
+    /// Descriptors that a new program does not get.
+    pub(super) fn closed_by_exec(&self) -> impl Iterator<Item = i32> + '_ {
+        let closed = |(_, entry): &(&i32, &Entry)| entry.close_on_exec;
+        self.entries.iter().filter(closed).map(|(fd, _)| *fd)
+    }
+
     /// A description that nothing leads to yet.
     pub(super) fn add(&mut self, description: Description) -> DescriptionId {
         let id = DescriptionId(self.next);
