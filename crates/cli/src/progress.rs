@@ -43,6 +43,11 @@ impl Progress {
         });
     }
 
+    /// Shows something else, if it is time to.
+    pub(crate) fn text(&mut self, text: impl FnOnce() -> String) {
+        self.show(|_| text());
+    }
+
     fn show(&mut self, text: impl FnOnce(f64) -> String) {
         let wait_until = self
             .last

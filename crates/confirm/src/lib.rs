@@ -7,6 +7,7 @@
 
 mod candidate;
 mod ending;
+mod learn;
 mod runs;
 
 pub use candidate::Candidate;

@@ -1,5 +1,6 @@
 //! Steered runs of one candidate, and what they came to.
 
+use crate::learn::narrow;
 use crate::{Candidate, ConfirmError, Ended, EndedKind};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,18 +17,23 @@ pub struct Options {
     pub runs: u32,
     /// Where the seeds of the runs come from.
     pub seed: u64,
+    /// Every run has this seed: repeats one run.
+    pub run_seed: Option<u64>,
     /// Runs at a time.
     pub jobs: usize,
     /// Longest time of one run: a safety net; runs are limited by their instructions.
     pub time_limit: Option<Duration>,
     /// Instructions of a turn.
     pub quantum: u64,
-    /// How long a thread waits for its counterpart, in instructions.
-    pub patience: u64,
+    /// How long a thread waits for its counterpart, in instructions; by default twice what the program usually takes, and
+    /// some more: whatever the others have to do before, they can do it meanwhile.
+    pub patience: Option<u64>,
     /// Instructions of a run; by default ten times what the program usually takes, and some more.
     pub instructions_max: Option<u64>,
     /// Occasions to switch beside system calls: functions that synchronise.
     pub switch_points: Vec<u64>,
+    /// Functions that free their first argument.
+    pub freeing: Vec<u64>,
 }
 
 impl Default for Options {
@@ -35,12 +41,14 @@ impl Default for Options {
         Options {
             runs: 100,
             seed: 0,
+            run_seed: None,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             time_limit: None,
             quantum: 1_000_000,
-            patience: 50_000_000,
+            patience: None,
             instructions_max: None,
             switch_points: Vec::new(),
+            freeing: Vec::new(),
         }
     }
 }
@@ -65,7 +73,9 @@ pub struct Confirmation {
     pub seed: Option<u64>,
     /// The race as that run created it.
     pub facing: Option<Facing>,
-    /// Where its two threads stood.
+    /// The thread that had been waiting stood at the first site.
+    pub waiting_is_first: bool,
+    /// Where its two threads stood, in the order of the candidate's sites.
     pub faced: Option<Box<[CallStack; 2]>>,
     /// What went wrong in runs that had created it, each kind once.
     pub errors: Vec<SeenError>,
@@ -124,18 +134,39 @@ pub fn confirm(
     let baseline = baseline(&mut explorer, options)?;
     let mut confirmations = Vec::new();
     for (index, candidate) in candidates.iter().enumerate() {
+        let mut candidate = candidate.clone();
+        let patience = patience(options, &baseline);
+        let limit = limit(options, &baseline);
+        narrow(&mut explorer, &mut candidate, &options.freeing, limit)?;
         let mut steered = Steered {
             explorer: &mut explorer,
-            candidate,
+            candidate: &candidate,
             options,
-            limit: limit(options, &baseline),
-            seed: SplitMix::new(options.seed ^ (index as u64) << 32).next_u64(),
+            patience,
+            limit,
+            seed: seed_of(options.seed, &candidate.name),
         };
         let told = &mut |made| progress(index, made);
         let runs = steered.all(told)?;
-        confirmations.push(steered.judge(&runs, &baseline, index, folder)?);
+        confirmations.push(steered.judge(&runs, &baseline, folder)?);
     }
     Ok((baseline, confirmations))
+}
+
+/// A candidate has the same runs whichever others it is asked about with (FNV-1a of its name).
+fn seed_of(seed: u64, name: &str) -> u64 {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    SplitMix::new(seed ^ hash).next_u64()
+}
+
+/// A name that can be part of a file's.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
+    name.chars()
+        .map(|c| if plain(c) { c } else { '-' })
+        .collect()
 }
 
 fn ended_early(ending: &Ending) -> ConfirmError {
@@ -175,6 +206,14 @@ fn limit(options: &Options, baseline: &Baseline) -> u64 {
         .unwrap_or(baseline.instructions.saturating_mul(10) + EXTRA_INSTRUCTIONS)
 }
 
+/// A thread that waits may make the others spin. All of that together is less than twice the patience, which is less
+/// than the limit.
+fn patience(options: &Options, baseline: &Baseline) -> u64 {
+    const EXTRA: u64 = 20_000_000;
+    let usual = baseline.instructions.saturating_mul(2) + EXTRA;
+    options.patience.unwrap_or(usual)
+}
+
 fn baseline(explorer: &mut Explorer, options: &Options) -> Result<Baseline, ConfirmError> {
     let request = Request {
         instructions_max: Some(options.instructions_max.unwrap_or(100 * EXTRA_INSTRUCTIONS)),
@@ -204,6 +243,7 @@ struct Steered<'a> {
     explorer: &'a mut Explorer,
     candidate: &'a Candidate,
     options: &'a Options,
+    patience: u64,
     limit: u64,
     seed: u64,
 }
@@ -211,7 +251,8 @@ struct Steered<'a> {
 impl Steered<'_> {
     fn seed(&self, run: u64) -> u64 {
         // Short numbers are easier to type again, and 48 bits are more than enough.
-        SplitMix::new(self.seed ^ run).next_u64() >> 16
+        let drawn = || SplitMix::new(self.seed ^ run).next_u64() >> 16;
+        self.options.run_seed.unwrap_or_else(drawn)
     }
 
     fn request(&self, seed: u64, recording: Option<PathBuf>) -> Request {
@@ -222,10 +263,12 @@ impl Steered<'_> {
             first: self.candidate.first.clone(),
             second: self.candidate.second.clone(),
             quantum: self.options.quantum,
-            patience: self.options.patience,
+            patience: self.patience,
         });
         Request {
             watched,
+            calls: self.candidate.calls(),
+            freeing: self.options.freeing.clone(),
             recording,
             instructions_max: Some(self.limit),
             ..Request::new(directed)
@@ -260,7 +303,6 @@ impl Steered<'_> {
         &mut self,
         runs: &[Run],
         baseline: &Baseline,
-        index: usize,
         folder: &Path,
     ) -> Result<Confirmation, ConfirmError> {
         let hit = runs.iter().position(|run| run.facing.is_some());
@@ -286,7 +328,8 @@ impl Steered<'_> {
             hits: runs.iter().filter(|run| run.facing.is_some()).count() as u32,
             seed: hit.map(|run| self.seed(run as u64)),
             facing: hit.and_then(|run| runs[run].facing),
-            faced: hit.and_then(|run| runs[run].faced.clone()),
+            waiting_is_first: hit.is_some_and(|run| self.waiting_is_first(&runs[run])),
+            faced: hit.and_then(|run| self.in_order(&runs[run])),
             errors: errors.into_values().collect(),
             recording: None,
             unknown: runs
@@ -294,18 +337,32 @@ impl Steered<'_> {
                 .filter(|run| run.ended.kind == EndedKind::Unknown)
                 .count() as u32,
         };
-        self.record(&mut confirmation, index, folder)?;
+        self.record(&mut confirmation, folder)?;
         Ok(confirmation)
+    }
+
+    /// The two stacks in the order of the sites.
+    fn in_order(&self, run: &Run) -> Option<Box<[CallStack; 2]>> {
+        let mut faced = run.faced.clone()?;
+        if !self.waiting_is_first(run) {
+            faced.reverse();
+        }
+        Some(faced)
+    }
+
+    fn waiting_is_first(&self, run: &Run) -> bool {
+        run.facing
+            .is_some_and(|facing| self.candidate.first.contains(&facing.waiting.1))
     }
 
     /// The runs that matter once more, recorded: a seed repeats a run exactly.
     fn record(
         &mut self,
         confirmation: &mut Confirmation,
-        index: usize,
         folder: &Path,
     ) -> Result<(), ConfirmError> {
-        let path = |seed: u64| folder.join(format!("race-{}-seed-{seed}.vrec", index + 1));
+        let name = file_name(&self.candidate.name);
+        let path = |seed: u64| folder.join(format!("race-{name}-seed-{seed}.vrec"));
         let mut seeds: Vec<u64> = confirmation.errors.iter().map(|error| error.seed).collect();
         seeds.extend(confirmation.seed);
         seeds.sort_unstable();

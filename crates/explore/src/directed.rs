@@ -23,7 +23,8 @@ pub struct Directed {
     pub second: BTreeSet<u64>,
     /// After how many instructions a thread must let others run, so that spinning ends.
     pub quantum: u64,
-    /// How long a thread may be kept waiting for its counterpart, in instructions of all threads.
+    /// How long a thread may be kept waiting for its counterpart, in instructions of all threads. Each time that nobody
+    /// comes it is half as long from then on, so that a program in which others spin meanwhile comes to its end.
     pub patience: u64,
 }
 
@@ -36,6 +37,12 @@ pub struct Facing {
     pub waiting: (u32, u64),
     /// The thread that arrived.
     pub arrived: (u32, u64),
+    /// The one that had been waiting writes.
+    #[serde(default)]
+    pub waiting_writes: bool,
+    /// The one that arrived writes.
+    #[serde(default)]
+    pub arrived_writes: bool,
     /// A byte that both access.
     pub address: u64,
     /// The one that arrived goes first.
@@ -59,8 +66,12 @@ pub struct RaceDirected {
     /// Postponed before and told to go on: their instruction may run now.
     released: BTreeSet<ThreadId>,
     facings: Vec<Facing>,
+    /// How long a thread is kept waiting now.
+    patience: u64,
 }
 
+/// Patience does not get shorter than this, in instructions.
+const PATIENCE_MIN: u64 = 100_000;
 /// More are counted by nobody: the first ones tell.
 const FACINGS_MAX: usize = 64;
 
@@ -70,6 +81,7 @@ impl RaceDirected {
     pub fn new(target: Directed) -> Self {
         RaceDirected {
             random: SplitMix::new(target.seed),
+            patience: target.patience,
             target,
             postponed: BTreeMap::new(),
             released: BTreeSet::new(),
@@ -83,13 +95,22 @@ impl RaceDirected {
         &self.facings
     }
 
+    /// True if a postponed thread is about to access some of these bytes, and the two would conflict.
+    #[must_use]
+    pub fn awaits(&self, access: &NextAccess) -> bool {
+        self.postponed
+            .values()
+            .flat_map(|postponed| &postponed.accesses)
+            .any(|other| other.conflicts(access))
+    }
+
     /// A thread stands before one of the two sites.
     fn arrive(&mut self, point: &DecisionPoint<'_>, thread: ThreadId, next: &Next<'_>) -> Decision {
         if self.released.remove(&thread) {
             return Decision::Continue;
         }
         let rivals = self.rivals(thread, next);
-        let Some((first_rival, address)) = rivals.first().copied() else {
+        let Some((first_rival, meeting)) = rivals.first().copied() else {
             self.postpone(thread, next, point.retired);
             return self.another(point);
         };
@@ -99,7 +120,9 @@ impl RaceDirected {
                 retired: point.retired,
                 waiting: (first_rival.0, self.postponed[&first_rival].pc),
                 arrived: (thread.0, next.pc),
-                address,
+                waiting_writes: meeting.waiting_writes,
+                arrived_writes: meeting.arrived_writes,
+                address: meeting.address,
                 arrived_first,
             });
         }
@@ -114,14 +137,14 @@ impl RaceDirected {
     }
 
     /// Postponed threads whose access conflicts with this one, with a byte that both touch.
-    fn rivals(&self, thread: ThreadId, next: &Next<'_>) -> Vec<(ThreadId, u64)> {
+    fn rivals(&self, thread: ThreadId, next: &Next<'_>) -> Vec<(ThreadId, Meeting)> {
         self.postponed
             .iter()
             .filter(|(other, _)| **other != thread)
             .filter(|(_, postponed)| self.is_pair(postponed.pc, next.pc))
             .filter_map(|(other, postponed)| {
-                let address = common_byte(&postponed.accesses, next.accesses)?;
-                Some((*other, address))
+                let meeting = meeting(&postponed.accesses, next.accesses)?;
+                Some((*other, meeting))
             })
             .collect()
     }
@@ -170,13 +193,16 @@ impl RaceDirected {
 
     /// Who has waited too long is told to go on: nobody may ever come.
     fn end_patience(&mut self, retired: u64) {
-        let patience = self.target.patience;
+        let patience = self.patience;
         let late: Vec<ThreadId> = self
             .postponed
             .iter()
             .filter(|(_, postponed)| retired - postponed.since > patience)
             .map(|(thread, _)| *thread)
             .collect();
+        if !late.is_empty() {
+            self.patience = (patience / 2).max(self.target.patience.min(PATIENCE_MIN));
+        }
         late.into_iter().for_each(|thread| self.release(thread));
     }
 
@@ -206,10 +232,22 @@ impl Scheduler for RaceDirected {
     }
 }
 
-fn common_byte(a: &[NextAccess], b: &[NextAccess]) -> Option<u64> {
-    a.iter().find_map(|first| {
-        let second = b.iter().find(|second| first.conflicts(second))?;
-        Some(first.address.max(second.address))
+/// Where two threads conflict.
+#[derive(Clone, Copy, Debug)]
+struct Meeting {
+    address: u64,
+    waiting_writes: bool,
+    arrived_writes: bool,
+}
+
+fn meeting(waiting: &[NextAccess], arrived: &[NextAccess]) -> Option<Meeting> {
+    waiting.iter().find_map(|first| {
+        let second = arrived.iter().find(|second| first.conflicts(second))?;
+        Some(Meeting {
+            address: first.address.max(second.address),
+            waiting_writes: first.write,
+            arrived_writes: second.write,
+        })
     })
 }
 

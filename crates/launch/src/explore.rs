@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use verdict_protocol::{
     Answer, ExecutorConfig, Exploration, LaterInput, Mode, Moment, Order, RunOrder, RunSchedule,
+    WatchedCall,
 };
 
 use crate::channel::Channel;
@@ -37,6 +38,10 @@ pub struct Request {
     pub schedule: RunSchedule,
     /// Watched instructions.
     pub watched: Vec<u64>,
+    /// Watched instructions that are calls.
+    pub calls: Vec<WatchedCall>,
+    /// Functions that free.
+    pub freeing: Vec<u64>,
     /// Where the execution is recorded, from its very start.
     pub recording: Option<PathBuf>,
     /// Instructions it may have from here on.
@@ -54,6 +59,8 @@ impl Request {
         Request {
             schedule,
             watched: Vec::new(),
+            calls: Vec::new(),
+            freeing: Vec::new(),
             recording: None,
             instructions_max: None,
             log_watched: false,
@@ -232,16 +239,18 @@ impl Explorer {
         let id = self.next;
         self.next += 1;
         let bytes = |path: PathBuf| path.as_os_str().as_bytes().to_vec();
-        self.send(&Order::Run(RunOrder {
+        self.send(&Order::Run(Box::new(RunOrder {
             id,
             report: bytes(self.report_path(id)),
             recording: request.recording.map(bytes),
             schedule: request.schedule,
             watched: request.watched,
+            calls: request.calls,
+            freeing: request.freeing,
             instructions_max: request.instructions_max,
             log_watched: request.log_watched,
             compare_memory: request.compare_memory,
-        }))?;
+        })))?;
         Ok(Running {
             id,
             index,

@@ -100,6 +100,12 @@ pub enum Entry {
         /// What is there.
         bytes: Vec<u8>,
     },
+    /// The running thread's next instruction finds this in memory, whatever others have written there since: it had
+    /// loaded it before them, and stores after them.
+    Memory {
+        /// What it finds.
+        write: MemoryWrite,
+    },
     /// The program was replaced by another. Always the last entry of its frame.
     Exec {
         /// The new one.
@@ -162,6 +168,7 @@ impl Entry {
             Self::Map { .. } => "map",
             Self::File { .. } => "file",
             Self::Contents { .. } => "contents",
+            Self::Memory { .. } => "memory",
             Self::Exec { .. } => "exec",
             Self::End { .. } => "end",
         }
@@ -180,6 +187,7 @@ codec_enum!(Entry, "an entry" {
     9 => Contents { file, offset, bytes },
     10 => Exec { header },
     11 => End { end },
+    12 => Memory { write },
 });
 codec_enum!(WaitKind, "a wait" { 0 => Descriptors {}, 1 => Child {}, 2 => Retry {} });
 codec_struct!(Output {

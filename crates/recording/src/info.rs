@@ -119,7 +119,10 @@ impl Info {
                 self.count_files_of(&header);
             }
             Entry::End { end } => self.has_threads(end.threads.len()),
-            Entry::Block { .. } | Entry::Clock { .. } | Entry::Map { .. } => {}
+            Entry::Block { .. }
+            | Entry::Clock { .. }
+            | Entry::Memory { .. }
+            | Entry::Map { .. } => {}
         }
     }
 

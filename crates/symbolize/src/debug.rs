@@ -1,5 +1,6 @@
 //! The debug information of one module: source lines through `addr2line`, everything else through [`Units`].
 
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -56,6 +57,15 @@ impl Debug {
     /// The source line of an instruction, without the functions it is in.
     pub(crate) fn source(&self, address: u64) -> Option<Source> {
         self.lines.find_location(address).ok()?.and_then(source)
+    }
+
+    /// All rows of the line table: addresses, as linked, and the source of each.
+    pub(crate) fn rows(&self) -> Vec<(Range<u64>, Option<Source>)> {
+        let Ok(rows) = self.lines.find_location_range(0, u64::MAX) else {
+            return Vec::new();
+        };
+        rows.map(|(start, len, location)| (start..start + len, source(location)))
+            .collect()
     }
 
     /// Reads the files of split units that a lookup comes across.

@@ -13,6 +13,7 @@ mod braces;
 mod debug;
 mod debug_file;
 mod functions;
+mod lines;
 mod locals;
 mod location;
 mod module;
@@ -30,6 +31,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 pub use atomic::AtomicAccess;
+pub use lines::LineCode;
 pub use location::{Frame, Function, Location, Source};
 pub use process::{FrameVariable, LoadedModule};
 pub use source_text::SourceTexts;
@@ -107,6 +109,24 @@ impl Symbolizer {
             braces::correct(debug, &mut self.texts, address, source);
         }
         frames
+    }
+
+    /// The code of a source line in a module; `file` may leave out folders in front.
+    pub fn code_of_line(&mut self, module: &Path, file: &Path, line: u32) -> LineCode {
+        load(&mut self.modules, module, &self.debug_root);
+        let module = &self.modules[module];
+        let Some(debug) = module.debug() else {
+            return LineCode::default();
+        };
+        let (file_known, addresses) = debug.code_of_line(file, line);
+        let part = |range: std::ops::Range<u64>| {
+            let start = module.file_offset(range.start)?;
+            Some(start..start + (range.end - range.start))
+        };
+        LineCode {
+            file_known,
+            parts: addresses.into_iter().filter_map(part).collect(),
+        }
     }
 
     /// Whether the plain instruction at an offset in a module's file is an access of an atomic operation.

@@ -1,6 +1,7 @@
 //! Steers runs to the races of a document.
 
 use crate::Modules;
+use crate::lines::{self, LineError, LinePair, LineSite, SourceLine};
 use crate::names::Names;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,27 +9,47 @@ use verdict_confirm::{
     Candidate, ConfirmError, EndedKind, Options, Progress, SeenError, confirm, modules,
 };
 use verdict_findings::{
-    Confirmation, ConsequenceKind, CoverageNote, ObservedError, ProgramFindings, Schema, Verdict,
+    Access, AccessKind, Confirmation, Conflict, ConsequenceKind, CoverageNote, ObservedError,
+    ProgramFindings, Race, Schema, Variable, Verdict,
 };
 use verdict_launch::LaunchOptions;
-use verdict_protocol::ExecutorConfig;
+use verdict_protocol::{Bytes, ExecutorConfig};
+use verdict_symbolize::Symbolizer;
+
+/// How runs are made, and who hears of them.
+pub struct Confirming<'a> {
+    /// The program.
+    pub config: &'a ExecutorConfig,
+    /// How it is launched.
+    pub launch: &'a LaunchOptions,
+    /// How many runs, and how.
+    pub options: &'a Options,
+    /// Takes recordings.
+    pub folder: &'a Path,
+    /// Hears of every run: the race's id, and how far its runs are.
+    pub progress: &'a mut dyn FnMut(&str, Progress),
+}
+
+/// Why a pair of lines could not be confirmed.
+#[derive(thiserror::Error, Debug)]
+pub enum PairError {
+    /// The program could not be run.
+    #[error(transparent)]
+    Confirm(#[from] ConfirmError),
+    /// The lines are no sites.
+    #[error(transparent)]
+    Line(#[from] LineError),
+}
 
 /// Confirms every race of the document that `wanted` names, and writes into it what came of each.
 pub fn confirm_findings(
     findings: &mut ProgramFindings,
-    config: &ExecutorConfig,
-    launch: &LaunchOptions,
-    options: &Options,
-    folder: &Path,
-    wanted: &dyn Fn(&verdict_findings::Race) -> bool,
-    progress: &mut dyn FnMut(&str, Progress),
+    confirming: &mut Confirming<'_>,
+    wanted: &dyn Fn(&Race) -> bool,
 ) -> Result<(), ConfirmError> {
     findings.schema = Schema::Verdicts1;
-    let places = Modules::new(modules(config, launch, folder)?);
-    let mut options = options.clone();
-    options.switch_points = places.synchronising();
+    let places = confirming.places()?;
     let mut candidates = Vec::new();
-    let mut indices = Vec::new();
     for (index, race) in findings.races.iter().enumerate() {
         if !wanted(race) {
             continue;
@@ -36,54 +57,199 @@ pub fn confirm_findings(
         let Some([first, second]) = sites(&places, race) else {
             continue;
         };
-        candidates.push(Candidate {
+        let candidate = Candidate {
             name: race.id.clone(),
             first,
             second,
-        });
-        indices.push(index);
+            bytes: bytes(race),
+        };
+        candidates.push((index, candidate));
     }
-    let names: Vec<String> = candidates.iter().map(|c| c.name.clone()).collect();
-    let told = &mut |index: usize, made| progress(&names[index], made);
-    let (baseline, confirmations) = confirm(config, launch, &candidates, &options, folder, told)?;
-    let mut symbols = Names::default();
-    for (index, confirmation) in indices.into_iter().zip(confirmations) {
-        let race = &mut findings.races[index];
-        let verdict = race.verdict.get_or_insert_with(Verdict::default);
-        verdict.confirmed = Some(confirmation.hits > 0);
-        let stacks = confirmation.faced.iter().flat_map(|faced| faced.iter());
-        let stacks = stacks.map(|place| symbols.stack(place)).collect();
-        if confirmation.unknown > 0 {
-            findings.coverage.push(CoverageNote {
-                stage: "confirm".into(),
-                what: format!(
-                    "{} of {} runs for {} were lost or ran for too long",
-                    confirmation.unknown, confirmation.runs, race.id
-                ),
-                help: None,
-            });
-        }
-        verdict.confirmation = Some(Confirmation {
-            runs: u64::from(confirmation.runs),
-            hits: u64::from(confirmation.hits),
-            seed: confirmation.seed,
-            refuted: None,
-            stacks,
-            errors: confirmation
-                .errors
-                .iter()
-                .map(|error| observed(error, baseline.ended.kind, &mut symbols))
-                .collect(),
-        });
-        if let Some(recording) = &confirmation.recording {
-            verdict.evidence.push(recording.display().to_string());
-        }
+    confirming.all(findings, candidates, &places)
+}
+
+/// Confirms pairs of lines that somebody suspects: each is added to the document as a race, with what came of it.
+pub fn confirm_pairs(
+    findings: &mut ProgramFindings,
+    confirming: &mut Confirming<'_>,
+    pairs: &[LinePair],
+) -> Result<(), PairError> {
+    findings.schema = Schema::Verdicts1;
+    let places = confirming.places()?;
+    let mut symbolizer = Symbolizer::default();
+    let mut candidates = Vec::new();
+    for pair in pairs {
+        let LinePair([first, second]) = pair;
+        let sites = [
+            lines::site(&places, &mut symbolizer, first)?,
+            lines::site(&places, &mut symbolizer, second)?,
+        ];
+        let candidate = Candidate {
+            name: pair.to_string(),
+            first: sites[0].pcs.clone(),
+            second: sites[1].pcs.clone(),
+            bytes: Vec::new(),
+        };
+        candidates.push((findings.races.len(), candidate));
+        findings
+            .races
+            .push(suspected(pair, &sites, &mut symbolizer));
     }
+    confirming.all(findings, candidates, &places)?;
     Ok(())
 }
 
+/// A race that nobody has seen, as the document has it.
+fn suspected(pair: &LinePair, sites: &[LineSite; 2], symbolizer: &mut Symbolizer) -> Race {
+    let LinePair(lines) = pair;
+    let mut access = |line: &SourceLine, site: &LineSite| {
+        let (module, offset) = &site.place;
+        let location = symbolizer.at_file_offset(module, *offset);
+        let source = location.source();
+        let file = source.map_or(line.file.display().to_string(), |found| found.file.clone());
+        Access {
+            access: if site.writes {
+                AccessKind::Write
+            } else {
+                AccessKind::Read
+            },
+            function: location.function().map(|function| function.name.clone()),
+            file: Some(file),
+            line: Some(line.line),
+            module: module.display().to_string(),
+            offset: *offset,
+            ..Access::default()
+        }
+    };
+    let accesses = [access(&lines[0], &sites[0]), access(&lines[1], &sites[1])];
+    Race {
+        id: pair.to_string(),
+        conflict: conflict([sites[0].writes, sites[1].writes]),
+        accesses,
+        variable: Variable::default(),
+        address: 0,
+        instances: 0,
+        found_by: vec!["user".to_owned()],
+        why_not_ordered: None,
+        cluster: None,
+        suppressed: None,
+        verdict: None,
+    }
+}
+
+impl Confirming<'_> {
+    fn places(&self) -> Result<Modules, ConfirmError> {
+        let mapped = modules(self.config, self.launch, self.folder)?;
+        Ok(Modules::new(mapped))
+    }
+
+    fn all(
+        &mut self,
+        findings: &mut ProgramFindings,
+        candidates: Vec<(usize, Candidate)>,
+        places: &Modules,
+    ) -> Result<(), ConfirmError> {
+        let options = Options {
+            switch_points: places.synchronising(),
+            freeing: places.freeing(),
+            ..self.options.clone()
+        };
+        let (indices, candidates): (Vec<usize>, Vec<Candidate>) = candidates.into_iter().unzip();
+        let told = &mut |index: usize, made| (self.progress)(&candidates[index].name, made);
+        let (_, confirmations) = confirm(
+            self.config,
+            self.launch,
+            &candidates,
+            &options,
+            self.folder,
+            told,
+        )?;
+        let mut symbols = Names::default();
+        for (index, confirmation) in indices.into_iter().zip(&confirmations) {
+            write_down(findings, index, confirmation, &mut symbols);
+        }
+        Ok(())
+    }
+}
+
+fn write_down(
+    findings: &mut ProgramFindings,
+    index: usize,
+    confirmation: &verdict_confirm::Confirmation,
+    symbols: &mut Names,
+) {
+    let race = &mut findings.races[index];
+    if race.address == 0 {
+        fill_in(race, confirmation, symbols);
+    }
+    let verdict = race.verdict.get_or_insert_with(Verdict::default);
+    verdict.confirmed = Some(confirmation.hits > 0);
+    let stacks = confirmation.faced.iter().flat_map(|faced| faced.iter());
+    let stacks = stacks.map(|place| symbols.stack(place)).collect();
+    verdict.confirmation = Some(Confirmation {
+        runs: u64::from(confirmation.runs),
+        hits: u64::from(confirmation.hits),
+        seed: confirmation.seed,
+        refuted: None,
+        stacks,
+        errors: confirmation
+            .errors
+            .iter()
+            .map(|error| observed(error, symbols))
+            .collect(),
+    });
+    if let Some(recording) = &confirmation.recording {
+        verdict.evidence.push(recording.display().to_string());
+    }
+    if confirmation.unknown > 0 {
+        findings.coverage.push(CoverageNote {
+            stage: "confirm".into(),
+            what: format!(
+                "{} of {} runs for {} were lost or ran for too long",
+                confirmation.unknown, confirmation.runs, findings.races[index].id
+            ),
+            help: None,
+        });
+    }
+}
+
+/// Says of a race that nobody had seen before what its first run showed.
+fn fill_in(race: &mut Race, confirmation: &verdict_confirm::Confirmation, symbols: &mut Names) {
+    let (Some(facing), Some(faced)) = (&confirmation.facing, &confirmation.faced) else {
+        return;
+    };
+    race.address = facing.address;
+    race.variable.name = symbols.variable_if_known(&faced[0].modules, facing.address);
+    let (waiting, arrived) = (
+        (facing.waiting.0, facing.waiting_writes),
+        (facing.arrived.0, facing.arrived_writes),
+    );
+    let sides = if confirmation.waiting_is_first {
+        [waiting, arrived]
+    } else {
+        [arrived, waiting]
+    };
+    for (access, (thread, writes)) in race.accesses.iter_mut().zip(sides) {
+        access.thread = thread;
+        access.access = if writes {
+            AccessKind::Write
+        } else {
+            AccessKind::Read
+        };
+    }
+    race.conflict = conflict(sides.map(|(_, writes)| writes));
+}
+
+fn conflict(writes: [bool; 2]) -> Conflict {
+    match writes {
+        [true, false] => Conflict::Flow,
+        [false, _] => Conflict::Anti,
+        [true, true] => Conflict::Output,
+    }
+}
+
 /// The instructions of both sides.
-pub(crate) fn sites(places: &Modules, race: &verdict_findings::Race) -> Option<[BTreeSet<u64>; 2]> {
+pub(crate) fn sites(places: &Modules, race: &Race) -> Option<[BTreeSet<u64>; 2]> {
     let [first, second] = &race.accesses;
     Some([
         BTreeSet::from([places.pc(first)?]),
@@ -91,7 +257,18 @@ pub(crate) fn sites(places: &Modules, race: &verdict_findings::Race) -> Option<[
     ])
 }
 
-fn observed(error: &SeenError, _usual: EndedKind, symbols: &mut Names) -> ObservedError {
+/// Where the race was seen.
+fn bytes(race: &Race) -> Vec<Bytes> {
+    let len = race.accesses.iter().map(|access| access.size).max();
+    let address = race.address;
+    let len = len.unwrap_or(1).max(1);
+    if address == 0 {
+        return Vec::new();
+    }
+    vec![Bytes { address, len }]
+}
+
+fn observed(error: &SeenError, symbols: &mut Names) -> ObservedError {
     let stack = error.place.as_deref().map(|place| symbols.stack(place));
     ObservedError {
         kind: kind(error.ended.kind),

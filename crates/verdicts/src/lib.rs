@@ -4,9 +4,11 @@
 
 mod classified;
 mod confirmed;
+mod lines;
 mod modules;
 mod names;
 
 pub use classified::classify_findings;
-pub use confirmed::confirm_findings;
+pub use confirmed::{Confirming, PairError, confirm_findings, confirm_pairs};
+pub use lines::{LineError, LinePair, SourceLine};
 pub use modules::Modules;

@@ -32,6 +32,9 @@ const SYNCHRONISING: [&str; 20] = [
     "sched_yield",
 ];
 
+/// Functions that free their first argument.
+const FREEING: [&str; 2] = ["free", "realloc"];
+
 /// The files that are mapped to be executed. Every execution maps them alike.
 #[derive(Clone, Debug, Default)]
 pub struct Modules {
@@ -65,14 +68,24 @@ impl Modules {
     /// Functions that synchronise, wherever they are.
     #[must_use]
     pub fn synchronising(&self) -> Vec<u64> {
+        self.functions(&SYNCHRONISING)
+    }
+
+    /// Functions that free their first argument, wherever they are.
+    #[must_use]
+    pub fn freeing(&self) -> Vec<u64> {
+        self.functions(&FREEING)
+    }
+
+    fn functions(&self, names: &[&str]) -> Vec<u64> {
         let paths: BTreeSet<PathBuf> = self.mapped.iter().map(path).collect();
         paths
             .iter()
-            .flat_map(|path| self.synchronising_in(path))
+            .flat_map(|path| self.functions_in(path, names))
             .collect()
     }
 
-    fn synchronising_in(&self, file: &Path) -> Vec<u64> {
+    fn functions_in(&self, file: &Path, names: &[&str]) -> Vec<u64> {
         let Ok(bytes) = std::fs::read(file) else {
             return Vec::new();
         };
@@ -83,11 +96,7 @@ impl Modules {
             .dynamic_symbols()
             .chain(binary.symbols())
             .filter(|symbol| symbol.is_definition())
-            .filter(|symbol| {
-                symbol
-                    .name()
-                    .is_ok_and(|name| SYNCHRONISING.contains(&name))
-            });
+            .filter(|symbol| symbol.name().is_ok_and(|name| names.contains(&name)));
         let mut found: Vec<u64> = wanted
             .filter_map(|symbol| self.loaded(file, offset_of(&binary, symbol.address())?))
             .collect();
@@ -96,7 +105,21 @@ impl Modules {
         found
     }
 
-    fn loaded(&self, file: &Path, offset: u64) -> Option<u64> {
+    /// The program's file, then the other files, those of the system last.
+    pub(crate) fn own_first(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for part in self.mapped.iter().map(path) {
+            if !paths.contains(&part) {
+                paths.push(part);
+            }
+        }
+        let of_system = |path: &PathBuf| path.starts_with("/usr/lib") || path.starts_with("/lib");
+        paths.sort_by_key(of_system);
+        paths
+    }
+
+    /// Where an offset in a file is in memory.
+    pub(crate) fn loaded(&self, file: &Path, offset: u64) -> Option<u64> {
         let part = self.mapped.iter().find(|part| {
             path(part) == file
                 && (part.file_offset..part.file_offset + (part.end - part.start)).contains(&offset)

@@ -60,12 +60,20 @@ impl Names {
 
     /// The variable at an address, or the address.
     pub(crate) fn variable(&mut self, modules: &[MappedModule], address: u64) -> String {
+        let known = self.variable_if_known(modules, address);
+        known.unwrap_or_else(|| format!("memory at {address:#x}"))
+    }
+
+    /// The variable at an address.
+    pub(crate) fn variable_if_known(
+        &mut self,
+        modules: &[MappedModule],
+        address: u64,
+    ) -> Option<String> {
         let mapped: Vec<Mapped<'_>> = modules.iter().map(mapped).collect();
         let loaded = self.symbolizer.loaded(&mapped);
-        match self.symbolizer.variable(&loaded, address, 1) {
-            Some((_, variable)) => variable.name,
-            None => format!("memory at {address:#x}"),
-        }
+        let (_, variable) = self.symbolizer.variable(&loaded, address, 1)?;
+        Some(variable.name)
     }
 }
 

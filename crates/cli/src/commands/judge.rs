@@ -1,4 +1,4 @@
-//! `verdict confirm` and `verdict classify`: what the races of a program can do.
+//! `verdict classify`, and what it has in common with `verdict confirm`: what the races of a program can do.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,15 +17,6 @@ use super::run_options::ScheduleArgs;
 use crate::progress::Progress;
 use crate::{CliError, Context, Exit, Format, FormatArgs};
 
-const CONFIRM_EXAMPLES: &str = "\
-Examples:
-  verdict confirm -- ./queue
-  verdict confirm --runs 1000 --race 5d1f0c2ab93e -- ./queue
-  verdict confirm --format json -o confirmed.json -- ./queue --items 10
-
-Runs the program in a world of its own: what it writes, deletes or sends is only so inside.
-Ends with 1 when a race was confirmed, and with 0 when none was.";
-
 const CLASSIFY_EXAMPLES: &str = "\
 Examples:
   verdict classify -- ./queue
@@ -43,7 +34,7 @@ pub struct Common {
 
     /// Only the race with this id; may be given more than once
     #[arg(long, value_name = "ID")]
-    race: Vec<String>,
+    pub(super) race: Vec<String>,
 
     /// Copies of the program that run at a time; the results are the same for any number
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
@@ -51,7 +42,7 @@ pub struct Common {
 
     /// Seconds that one run may take, as a safety net: runs are limited by their instructions
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
-    time_limit: u64,
+    pub(super) time_limit: u64,
 
     /// What the program reads from standard input
     #[arg(long, value_name = "FILE")]
@@ -78,18 +69,6 @@ pub struct Common {
     program: Vec<OsString>,
 }
 
-/// How to confirm.
-#[derive(clap::Args, Debug)]
-#[command(after_help = CONFIRM_EXAMPLES)]
-pub struct ConfirmArgs {
-    /// Runs for each race
-    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
-    runs: u32,
-
-    #[command(flatten)]
-    common: Common,
-}
-
 /// How to classify.
 #[derive(clap::Args, Debug)]
 #[command(after_help = CLASSIFY_EXAMPLES)]
@@ -104,43 +83,6 @@ pub struct ClassifyArgs {
 
     #[command(flatten)]
     common: Common,
-}
-
-pub(crate) fn confirm(args: &ConfirmArgs, context: &Context) -> Result<Exit, CliError> {
-    let setup = Setup::new(&args.common)?;
-    let mut findings = setup.detect(context)?;
-    let options = verdict_confirm::Options {
-        runs: args.runs,
-        seed: setup.config.seed,
-        jobs: args.common.jobs(),
-        time_limit: Some(Duration::from_secs(args.common.time_limit)),
-        ..verdict_confirm::Options::default()
-    };
-    let mut progress = Progress::new(context);
-    if !findings.races.is_empty() {
-        verdict_verdicts::confirm_findings(
-            &mut findings,
-            &setup.config,
-            &setup.launch,
-            &options,
-            &setup.folder,
-            &|race| args.common.wants(race),
-            &mut |_, made| progress.done("runs", u64::from(made.runs)),
-        )
-        .map_err(CliError::cannot_run)?;
-    }
-    drop(progress);
-    setup.tell(&args.common, &findings, context)?;
-    let confirmed = |race: &Race| {
-        race.verdict
-            .as_ref()
-            .is_some_and(|verdict| verdict.confirmed == Some(true))
-    };
-    Ok(if findings.races.iter().any(confirmed) {
-        Exit::Races
-    } else {
-        Exit::Clean
-    })
 }
 
 pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, CliError> {
@@ -184,27 +126,27 @@ pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, C
 }
 
 impl Common {
-    fn jobs(&self) -> usize {
+    pub(super) fn jobs(&self) -> usize {
         self.jobs.map_or_else(
             || std::thread::available_parallelism().map_or(1, usize::from),
             usize::from,
         )
     }
 
-    fn wants(&self, race: &Race) -> bool {
+    pub(super) fn wants(&self, race: &Race) -> bool {
         self.race.is_empty() || self.race.contains(&race.id)
     }
 }
 
 /// The program in a world of its own, and a folder for what its runs leave.
-struct Setup {
-    config: ExecutorConfig,
-    launch: LaunchOptions,
-    folder: PathBuf,
+pub(super) struct Setup {
+    pub(super) config: ExecutorConfig,
+    pub(super) launch: LaunchOptions,
+    pub(super) folder: PathBuf,
 }
 
 impl Setup {
-    fn new(args: &Common) -> Result<Self, CliError> {
+    pub(super) fn new(args: &Common) -> Result<Self, CliError> {
         let input = match &args.input {
             Some(path) => std::fs::read(path).map_err(|error| {
                 CliError::bad_input(format_args!("{}: cannot be read: {error}", path.display()))
@@ -227,7 +169,7 @@ impl Setup {
     }
 
     /// The races of the program, by happens-before and by prediction.
-    fn detect(&self, context: &Context) -> Result<ProgramFindings, CliError> {
+    pub(super) fn detect(&self, context: &Context) -> Result<ProgramFindings, CliError> {
         let request = DetectRequest {
             config: self.config.clone(),
             launch: self.launch.clone(),
@@ -251,7 +193,7 @@ impl Setup {
         Ok(to_findings(&detected, &look, &self.config))
     }
 
-    fn tell(
+    pub(super) fn tell(
         &self,
         args: &Common,
         findings: &ProgramFindings,

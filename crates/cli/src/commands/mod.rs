@@ -7,6 +7,7 @@ mod block_options;
 mod blocks;
 mod cluster;
 mod completions;
+mod confirm;
 mod database;
 mod detect;
 mod exec;
@@ -55,7 +56,7 @@ pub enum Command {
     /// Say what to think of a race, with a reason
     Mark(mark::Args),
     /// Steer a program until its predicted races really happen
-    Confirm(judge::ConfirmArgs),
+    Confirm(confirm::Args),
     /// Say what each race of a program can do: crash, hang, change the output, nothing
     Classify(judge::ClassifyArgs),
     /// Print a completion script for a shell
@@ -78,7 +79,7 @@ pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError
         Command::Report(args) => report::run(args, context),
         Command::List(args) => list::run(args, context),
         Command::Mark(args) => mark::run(args, context),
-        Command::Confirm(args) => judge::confirm(args, context),
+        Command::Confirm(args) => confirm::run(args, context),
         Command::Classify(args) => judge::classify(args, context),
         Command::Completions(args) => completions::run(args, context),
         Command::Man(args) => man::run(args, context),

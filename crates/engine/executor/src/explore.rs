@@ -6,6 +6,7 @@
 use crate::Executor;
 use crate::leave::Left;
 use crate::policy::Policy;
+use crate::watched_calls::WatchedCalls;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -262,6 +263,7 @@ impl Executor {
         for pc in &order.watched {
             self.cache.watch(*pc);
         }
+        self.watch.calls = WatchedCalls::new(&order.calls, &order.freeing);
         if let Some(policy) = Policy::of_run(&order.schedule) {
             self.scheduler = policy;
             self.turn = 0;
@@ -280,7 +282,7 @@ impl Executor {
         (pc, accesses)
     }
 
-    fn note_stop(&mut self, pc: u64, accesses: &[verdict_schedule::NextAccess]) {
+    pub(crate) fn note_stop(&mut self, pc: u64, accesses: &[verdict_schedule::NextAccess]) {
         let retired = self.kernel.retired;
         let thread = self.kernel.thread();
         let (number, instructions) = (thread.id.0, thread.retired);

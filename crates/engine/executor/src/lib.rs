@@ -12,6 +12,7 @@ mod end;
 mod events;
 mod explore;
 mod fault;
+mod halves;
 mod hooks;
 mod journal;
 mod leave;
@@ -23,6 +24,7 @@ mod run;
 mod setup;
 mod vfork;
 mod watch;
+mod watched_calls;
 
 use std::time::Instant;
 use verdict_cache::CodeCache;

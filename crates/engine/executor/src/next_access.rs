@@ -2,9 +2,11 @@
 
 use crate::Executor;
 use iced_x86::{
-    Decoder, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory,
+    Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess, Register,
+    UsedMemory,
 };
-use verdict_kernel::Registers;
+use verdict_cpu::Gpr;
+use verdict_kernel::{Direction, Registers, syscall_buffers};
 use verdict_schedule::NextAccess;
 
 const DIRECTION_FLAG: u64 = 1 << 10;
@@ -22,6 +24,9 @@ impl Executor {
 
     /// The memory that the instruction will access.
     pub(crate) fn next_accesses(&mut self, instruction: &Instruction) -> Vec<NextAccess> {
+        if instruction.code() == Code::Syscall {
+            return self.accesses_of_call();
+        }
         let registers = self.kernel.thread().registers.clone();
         let mut factory = InstructionInfoFactory::new();
         factory
@@ -29,6 +34,27 @@ impl Executor {
             .used_memory()
             .iter()
             .filter_map(|used| access(instruction, used, &registers))
+            .collect()
+    }
+}
+
+impl Executor {
+    /// What a system call is given to read from and to write to. How much it will transfer is not known yet: all that it
+    /// is asked for.
+    fn accesses_of_call(&mut self) -> Vec<NextAccess> {
+        let registers = &self.kernel.threads[self.kernel.current].registers;
+        let args = [Gpr::Rdi, Gpr::Rsi, Gpr::Rdx, Gpr::R10, Gpr::R8, Gpr::R9]
+            .map(|register| registers.get(register));
+        let asked = i64::try_from(args[2]).unwrap_or(i64::MAX);
+        let memory = &self.kernel.memory;
+        let read_word = |address: u64| memory.read_u64(address).ok();
+        syscall_buffers(registers.get(Gpr::Rax), &args, asked, &read_word)
+            .iter()
+            .map(|buffer| NextAccess {
+                address: buffer.address,
+                len: buffer.len,
+                write: buffer.direction == Direction::Write,
+            })
             .collect()
     }
 }

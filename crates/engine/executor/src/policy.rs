@@ -2,7 +2,9 @@
 
 use verdict_explore::{Alternate, AlternateState, Facing, RaceDirected, Segments, SegmentsState};
 use verdict_protocol::{ExecutorConfig, RunSchedule, SchedulePolicy};
-use verdict_schedule::{Decision, DecisionPoint, RandomScheduler, RoundRobin, Scheduler};
+use verdict_schedule::{
+    Decision, DecisionPoint, NextAccess, RandomScheduler, RoundRobin, Scheduler,
+};
 
 /// The scheduler of a run.
 #[derive(Clone, Debug)]
@@ -65,6 +67,19 @@ impl Policy {
             Policy::Directed(scheduler) => scheduler.decide(point),
             Policy::Alternate(scheduler) => scheduler.decide(point),
             Policy::Segments(scheduler) => scheduler.decide(point),
+        }
+    }
+
+    /// True if updates in place are to be split into load and store.
+    pub(crate) fn splits_updates(&self) -> bool {
+        matches!(self, Policy::Directed(_))
+    }
+
+    /// True if somebody waits for an access to the same bytes.
+    pub(crate) fn awaits(&self, access: &NextAccess) -> bool {
+        match self {
+            Policy::Directed(scheduler) => scheduler.awaits(access),
+            _ => false,
         }
     }
 

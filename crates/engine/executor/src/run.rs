@@ -7,7 +7,7 @@ use verdict_cache::GuestCode;
 use verdict_cpu::{Context, ExitReason, Gpr, read_gs_base, write_gs_base};
 use verdict_kernel::{ExecRequest, ForkRequest, ForkSide, Idle, Journal, Outcome, Role, bit};
 use verdict_protocol::{Deadlock, ExecutorConfig, Inherited};
-use verdict_schedule::{Decision, DecisionPoint, Next, Reason};
+use verdict_schedule::{Decision, DecisionPoint, Next, NextAccess, Reason};
 use verdict_translate::{BUDGET_RESERVE, TranslateError};
 
 /// Longest slice: how late the guest may notice a signal from outside.
@@ -225,21 +225,30 @@ impl Executor {
         if self.kernel.journal.is_replay() {
             return self.follow_schedule();
         }
+        if reason == Reason::Watched {
+            let (pc, accesses) = self.about_to_do();
+            return self.decide_before(pc, &accesses);
+        }
+        self.decide_at(reason, None);
+    }
+
+    /// The current thread is about to access memory at a watched place.
+    pub(crate) fn decide_before(&mut self, pc: u64, accesses: &[NextAccess]) {
+        if self.kernel.journal.is_replay() {
+            return self.follow_schedule();
+        }
+        self.decide_at(Reason::Watched, Some(Next { pc, accesses }));
+    }
+
+    fn decide_at(&mut self, reason: Reason, next: Option<Next<'_>>) {
         let runnable = self.kernel.runnable();
         let current = self.kernel.threads[self.kernel.current].id;
-        let (pc, accesses) = match reason {
-            Reason::Watched => self.about_to_do(),
-            _ => (0, Vec::new()),
-        };
         let point = DecisionPoint {
             reason,
             current: Some(current),
             runnable: &runnable,
             retired: self.kernel.retired,
-            next: (reason == Reason::Watched).then_some(Next {
-                pc,
-                accesses: &accesses,
-            }),
+            next,
         };
         let decision = self.scheduler.decide(&point);
         self.after_decision();
@@ -279,6 +288,9 @@ impl Executor {
         let (budget, end) = self.slice_budget();
         if budget == 0 {
             return Slice::Done;
+        }
+        if self.kernel.journal.is_replay() {
+            self.kernel.replay_memory();
         }
         self.thread_resumes();
         self.load_thread();
@@ -396,9 +408,9 @@ impl Executor {
                 return Slice::Done;
             }
             let pc = self.context().rip;
-            let entry = if self.steps_alone(pc) {
-                self.one_off(pc, 1)
-            } else if self.cache.is_watched(pc) {
+            let entry = if let Some(instructions) = self.steps_alone(pc) {
+                self.one_off(pc, instructions.min(left as u32))
+            } else if self.cache.is_watched(pc) || self.watch.calls.is_inside(self.loaded) {
                 return Slice::Watch;
             } else if left >= BUDGET_RESERVE {
                 self.context().set_budget(left - BUDGET_RESERVE);

@@ -3,40 +3,84 @@
 //!
 //! Watching changes nothing that the guest can notice: instructions are counted as ever, and schedulers that do not
 //! care about watched instructions decide as if there were none.
+//!
+//! Two kinds of site need more than a look at one instruction: a call of the program, for which the called function
+//! accesses the program's memory ([`crate::watched_calls`]), and an update in place, which is a load and a store
+//! ([`crate::halves`]).
 
 use crate::Executor;
+use crate::halves::Half;
+use crate::watched_calls::WatchedCalls;
+use std::collections::BTreeMap;
 use verdict_kernel::Outcome;
 use verdict_schedule::Reason;
 
 /// What the executor remembers of watched instructions.
 #[derive(Default, Debug)]
 pub(crate) struct WatchState {
-    /// The thread that runs the instruction it stands before, and that instruction.
-    passing: Option<(usize, u64)>,
+    passing: Option<Passing>,
     /// Times that a watched instruction was about to run.
     pub(crate) stops: u64,
+    pub(crate) calls: WatchedCalls,
+    /// Threads that have loaded what they are about to update.
+    pub(crate) halves: BTreeMap<usize, Half>,
+}
+
+/// A thread that runs the instructions it stands before, without being asked again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Passing {
+    thread: usize,
+    pc: u64,
+    instructions: u32,
 }
 
 impl Executor {
-    /// The current thread stands before a watched instruction.
+    /// The current thread stands before a watched instruction, or inside a watched call.
     pub(crate) fn at_watched(&mut self) -> Outcome {
-        self.watch.stops += 1;
-        let (current, pc) = (self.kernel.current, self.kernel.thread().registers.rip);
-        self.decide(Reason::Watched);
-        if self.kernel.current == current {
-            self.watch.passing = Some((current, pc));
+        let pc = self.kernel.thread().registers.rip;
+        if self.is_in_watched_call(pc) {
+            self.step_in_call(pc);
+        } else if self.cache.is_watched(pc) {
+            self.at_site(pc);
         }
         Outcome::Continue
     }
 
-    /// True if the instruction at `pc` must run in a block of its own: a store into code, or a watched instruction that
-    /// the scheduler lets run.
-    pub(crate) fn steps_alone(&mut self, pc: u64) -> bool {
-        let passes = self
-            .watch
-            .passing
-            .take()
-            .is_some_and(|passing| passing == (self.loaded, pc));
-        std::mem::take(&mut self.single_step) || passes
+    fn at_site(&mut self, pc: u64) {
+        self.watch.stops += 1;
+        if let Some(update) = self.update_to_split() {
+            return self.at_update(pc, &update);
+        }
+        let current = self.kernel.current;
+        self.decide(Reason::Watched);
+        if self.kernel.current == current {
+            self.pass(pc, 1);
+        }
+    }
+
+    /// The current thread runs so many instructions from `pc` on as they are.
+    pub(crate) fn pass(&mut self, pc: u64, instructions: u32) {
+        let thread = self.kernel.current;
+        self.watch.passing = Some(Passing {
+            thread,
+            pc,
+            instructions,
+        });
+    }
+
+    /// How many instructions from `pc` on must run in a block of their own, if any: a store into code, or what the
+    /// scheduler lets pass.
+    pub(crate) fn steps_alone(&mut self, pc: u64) -> Option<u32> {
+        let passing = self.watch.passing.take();
+        let passing = passing.filter(|passing| (passing.thread, passing.pc) == (self.loaded, pc));
+        if passing.is_some() {
+            self.join_halves(pc);
+        }
+        let single_step = std::mem::take(&mut self.single_step);
+        match passing {
+            Some(_) if single_step => Some(1),
+            Some(passing) => Some(passing.instructions),
+            None => single_step.then_some(1),
+        }
     }
 }

@@ -19,7 +19,7 @@ pub enum Order {
         recording: Option<Vec<u8>>,
     },
     /// Make a copy that runs to its end.
-    Run(RunOrder),
+    Run(Box<RunOrder>),
     /// End a copy.
     Kill {
         /// Which one.
@@ -68,12 +68,38 @@ pub struct RunOrder {
     pub schedule: RunSchedule,
     /// Instructions watched for the schedule's sake, and occasions to switch.
     pub watched: Vec<u64>,
+    /// Which of the watched instructions are calls whose callee's accesses count as theirs. One that turns out to be
+    /// no call is watched like any other.
+    #[serde(default)]
+    pub calls: Vec<WatchedCall>,
+    /// Where functions begin that free their first argument: a watched call of one writes the whole block.
+    #[serde(default)]
+    pub freeing: Vec<u64>,
     /// The run ends after so many instructions from here, and says where it was.
     pub instructions_max: Option<u64>,
     /// Every time a watched instruction is about to run is noted.
     pub log_watched: bool,
     /// At its end the run says what it has changed in memory.
     pub compare_memory: bool,
+}
+
+/// A call of the program that stands for what the called function does to memory: the scheduler hears of the call as the
+/// place, and is asked before each access to the bytes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WatchedCall {
+    /// The call, or the jump.
+    pub pc: u64,
+    /// Bytes that matter; none means all that may be the program's.
+    pub bytes: Vec<Bytes>,
+}
+
+/// Some bytes of the guest's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Bytes {
+    /// The first.
+    pub address: u64,
+    /// How many.
+    pub len: u64,
 }
 
 /// Who runs in a copy.

@@ -119,16 +119,15 @@ fn ask(stage: Stage, findings: &ProgramFindings, id: &str, work: &Work) -> Answe
                 time_limit: Some(RUN_TIME_MAX),
                 ..verdict_confirm::Options::default()
             };
-            verdict_verdicts::confirm_findings(
-                &mut asked,
-                &config,
-                &launch,
-                &options,
-                &evidence,
-                &wanted,
-                &mut |_, _| {},
-            )
-            .map_err(text)?;
+            let mut confirming = verdict_verdicts::Confirming {
+                config: &config,
+                launch: &launch,
+                options: &options,
+                folder: &evidence,
+                progress: &mut |_, _| {},
+            };
+            verdict_verdicts::confirm_findings(&mut asked, &mut confirming, &wanted)
+                .map_err(text)?;
         }
     }
     let race = asked.races.into_iter().find(|race| race.id == id);

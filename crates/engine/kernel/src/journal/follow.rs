@@ -177,6 +177,21 @@ impl Kernel {
         }
     }
 
+    /// What the next instruction of the running thread found in memory.
+    pub fn replay_memory(&mut self) {
+        let retired = self.retired;
+        let taken = self.journal.replayer().and_then(|mut replayer| {
+            replayer.take_if(retired, |entry| matches!(entry, Entry::Memory { .. }))
+        });
+        if let Some(Entry::Memory { write }) = taken
+            && self.memory.write(write.address, &write.bytes).is_err()
+            && let Some(mut replayer) = self.journal.replayer()
+        {
+            let recorded = format!("an update of {:#x} in two halves", write.address);
+            replayer.diverge(retired, recorded, "there is no memory".into());
+        }
+    }
+
     /// Threads whose descriptors became ready at this moment.
     pub(crate) fn replay_wakes(&mut self) {
         loop {

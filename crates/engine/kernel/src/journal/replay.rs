@@ -365,6 +365,7 @@ pub(crate) fn describe(next: &Stamped) -> String {
         Entry::Wake { thread } => format!("thread {thread} waking up"),
         Entry::Signal { .. } => "a signal from outside".to_string(),
         Entry::Clock { .. } => "a jump of the clock".to_string(),
+        Entry::Memory { .. } => "an update in two halves".to_string(),
         Entry::Map { .. } => "a file mapped into memory".to_string(),
         Entry::End { .. } => "the end of the execution".to_string(),
         _ => "something else".to_string(),

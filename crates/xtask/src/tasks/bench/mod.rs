@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: how fast things are, and how much memory they take.
 
 mod blocks;
+mod confirm;
 mod engine;
 mod explore;
 mod measure;
@@ -21,6 +22,8 @@ pub(crate) struct Args {
 enum Subject {
     /// Finding all races of large traces in parallel
     Blocks(blocks::Args),
+    /// Steering runs to a race
+    Confirm(confirm::Args),
     /// Running programs under the engine
     Engine(engine::Args),
     /// Leaving a recording, again and again
@@ -34,6 +37,7 @@ enum Subject {
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     match &args.subject {
         Subject::Blocks(args) => blocks::run(args),
+        Subject::Confirm(args) => confirm::run(args),
         Subject::Engine(args) => engine::run(args),
         Subject::Explore(args) => explore::run(args),
         Subject::Record(args) => record::run(args),

@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: what tests do for seconds, for as long as you like.
 
+mod confirm;
 mod cpu;
 mod determinism;
 mod replay;
@@ -15,6 +16,8 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Subject {
+    /// Races of the corpus, steered to many times: each is created, and every seed repeats its run
+    Confirm(confirm::Args),
     /// Random instruction sequences, under the engine and on the CPU
     Cpu(cpu::Args),
     /// Programs under the engine, many times: every run is the same to the last instruction
@@ -27,6 +30,7 @@ enum Subject {
 
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     match &args.subject {
+        Subject::Confirm(args) => confirm::run_all(args),
         Subject::Cpu(args) => cpu::run_for(args),
         Subject::Determinism(args) => determinism::run_all(args),
         Subject::Replay(args) => replay::run_all(args),

@@ -1,0 +1,253 @@
+//! Watched calls: what a library's function does to the program's memory counts as done by the call of the program.
+//!
+//! From the call to its return the thread goes from one memory access to the next, each looked at before it runs. The
+//! scheduler is asked before those that touch bytes that matter: of the race, or of somebody who waits. It hears of the
+//! call's instruction as the place, and of the memory that the instruction at hand, wherever it is, will access; system
+//! calls access what they are given, and `free` the whole block.
+
+use crate::Executor;
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Register,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use verdict_cpu::Gpr;
+use verdict_protocol::{Bytes, WatchedCall};
+use verdict_schedule::NextAccess;
+
+/// Steps inside of watched calls in one run: a call that never returns must not take forever.
+const STEPS_MAX: u64 = 1 << 20;
+/// Recursion through watched calls.
+const DEPTH_MAX: usize = 64;
+/// Instructions that are looked at together.
+const LOOK_AHEAD: usize = 16;
+/// Blocks that `free` is thought to have, at most.
+const BLOCK_MAX: u64 = 1 << 32;
+
+/// Calls whose accesses are looked at, and who is inside of one.
+#[derive(Default, Debug)]
+pub(crate) struct WatchedCalls {
+    /// By address: the bytes that matter; without any, whatever is not known to be the library's.
+    calls: BTreeMap<u64, Vec<Bytes>>,
+    /// Functions that free their first argument.
+    freeing: BTreeSet<u64>,
+    inside: BTreeMap<usize, Vec<InCall>>,
+    steps: u64,
+}
+
+/// A call that has not returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct InCall {
+    pc: u64,
+    /// The stack pointer before it.
+    rsp: u64,
+    /// A jump: the function returns to the caller of the caller.
+    tail: bool,
+}
+
+impl InCall {
+    fn is_over(&self, pc: u64, rsp: u64) -> bool {
+        if pc == self.pc && rsp == self.rsp {
+            return false;
+        }
+        rsp > self.rsp || rsp == self.rsp && !self.tail
+    }
+}
+
+impl WatchedCalls {
+    pub(crate) fn new(calls: &[WatchedCall], freeing: &[u64]) -> Self {
+        WatchedCalls {
+            calls: calls
+                .iter()
+                .map(|call| (call.pc, call.bytes.clone()))
+                .collect(),
+            freeing: freeing.iter().copied().collect(),
+            ..WatchedCalls::default()
+        }
+    }
+
+    /// True while the thread is inside of a watched call.
+    pub(crate) fn is_inside(&self, thread: usize) -> bool {
+        self.inside.contains_key(&thread)
+    }
+
+    /// One step more; the last one ends all watching of calls.
+    fn count_step(&mut self) {
+        self.steps += 1;
+        if self.steps == STEPS_MAX {
+            self.calls.clear();
+            self.inside.clear();
+        }
+    }
+}
+
+impl Executor {
+    /// Follows the current thread into and out of watched calls: true if it is inside of one, or about to be.
+    pub(crate) fn is_in_watched_call(&mut self, pc: u64) -> bool {
+        let current = self.kernel.current;
+        let rsp = self.kernel.thread().registers.get(Gpr::Rsp);
+        let begins = self.watch.calls.calls.contains_key(&pc);
+        let tail = if begins { self.leaves_by() } else { None };
+        let inside = self.watch.calls.inside.entry(current).or_default();
+        while inside.last().is_some_and(|call| call.is_over(pc, rsp)) {
+            inside.pop();
+        }
+        if let Some(tail) = tail {
+            let call = InCall { pc, rsp, tail };
+            if inside.last() != Some(&call) && inside.len() < DEPTH_MAX {
+                inside.push(call);
+            }
+        }
+        let is_inside = !inside.is_empty();
+        if !is_inside {
+            self.watch.calls.inside.remove(&current);
+        }
+        is_inside
+    }
+
+    /// Whether the next instruction calls (false) or jumps (true), if it does either.
+    fn leaves_by(&mut self) -> Option<bool> {
+        match self.next_instruction()?.flow_control() {
+            FlowControl::Call | FlowControl::IndirectCall => Some(false),
+            FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => Some(true),
+            _ => None,
+        }
+    }
+
+    /// The current thread is inside of a watched call: asks the scheduler if the next instruction matters, and lets it
+    /// go on to the next one that may.
+    pub(crate) fn step_in_call(&mut self, pc: u64) {
+        let current = self.kernel.current;
+        let Some(call) = self.watch.calls.inside[&current].last().copied() else {
+            return;
+        };
+        let Some(instruction) = self.next_instruction() else {
+            // It will fault.
+            self.watch.calls.inside.remove(&current);
+            return;
+        };
+        let accesses = self.accesses_in_call(&call, &instruction);
+        let mut instructions = 1;
+        if accesses.is_empty() {
+            instructions = self.quiet_instructions(&instruction);
+        } else {
+            self.watch.stops += 1;
+            self.note_stop(call.pc, &accesses);
+            self.decide_before(call.pc, &accesses);
+            if self.kernel.current != current {
+                return;
+            }
+        }
+        self.pass(pc, instructions);
+        self.watch.calls.count_step();
+    }
+
+    /// What the instruction will access of the bytes that matter.
+    fn accesses_in_call(&mut self, call: &InCall, instruction: &Instruction) -> Vec<NextAccess> {
+        let mut accesses = self.next_accesses(instruction);
+        if self.watch.calls.freeing.contains(&instruction.ip()) {
+            accesses.extend(self.freed_block());
+        }
+        let matters = |access: &NextAccess| {
+            if self.scheduler.awaits(access) {
+                return true;
+            }
+            match &self.watch.calls.calls[&call.pc][..] {
+                [] => self.may_be_programs(access),
+                bytes => bytes.iter().any(|bytes| overlaps(bytes, access)),
+            }
+        };
+        accesses.retain(matters);
+        accesses
+    }
+
+    /// The block that the first argument begins, by the size that the C library keeps before it.
+    fn freed_block(&mut self) -> Option<NextAccess> {
+        const FLAGS: u64 = 7;
+        let address = self.kernel.thread().registers.get(Gpr::Rdi);
+        let size = self.kernel.memory.read_u64(address.checked_sub(8)?).ok()?;
+        let len = (size & !FLAGS).checked_sub(8)?;
+        (len > 0 && len < BLOCK_MAX).then_some(NextAccess {
+            address,
+            len,
+            write: true,
+        })
+    }
+
+    /// False for the thread's own stack and for the memory of libraries.
+    fn may_be_programs(&self, access: &NextAccess) -> bool {
+        let memory = &self.kernel.memory;
+        let rsp = self.kernel.threads[self.kernel.current]
+            .registers
+            .get(Gpr::Rsp);
+        let Some((start, mapping)) = memory.find(access.address) else {
+            return true;
+        };
+        if (start..mapping.end).contains(&rsp) {
+            return false;
+        }
+        // What is not in a file follows the file's part: zeroed data.
+        let file = mapping.file.as_ref().or_else(|| {
+            let (_, before) = memory.find(start.checked_sub(1)?)?;
+            before.file.as_ref()
+        });
+        file.is_none_or(|(path, _)| *path == self.kernel.options.program)
+    }
+
+    /// Instructions from this one on, up to the next that may access memory that matters.
+    fn quiet_instructions(&mut self, first: &Instruction) -> u32 {
+        const LONGEST: usize = 15;
+        let mut bytes = [0; LONGEST * LOOK_AHEAD];
+        let pc = first.ip();
+        let len = self.kernel.memory.executable_len(pc, bytes.len() as u64) as usize;
+        if self.kernel.memory.read(pc, &mut bytes[..len]).is_err() {
+            return 1;
+        }
+        let mut factory = InstructionInfoFactory::new();
+        let mut count = 0;
+        for instruction in Decoder::with_ip(64, &bytes[..len], pc, DecoderOptions::NONE) {
+            let loud = instruction.is_invalid()
+                || instruction.code() == Code::Syscall
+                || self.watch.calls.calls.contains_key(&instruction.ip())
+                || self.watch.calls.freeing.contains(&instruction.ip())
+                || factory
+                    .info(&instruction)
+                    .used_memory()
+                    .iter()
+                    .any(|used| used.base() != Register::RSP);
+            if count > 0 && loud {
+                break;
+            }
+            count += 1;
+            let ends = instruction.flow_control() != FlowControl::Next;
+            if ends || count == LOOK_AHEAD as u32 {
+                break;
+            }
+        }
+        count.max(1)
+    }
+}
+
+fn overlaps(bytes: &Bytes, access: &NextAccess) -> bool {
+    bytes.address < access.address.saturating_add(access.len)
+        && access.address < bytes.address.saturating_add(bytes.len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_over_when_the_stack_is_as_before() {
+        let call = InCall {
+            pc: 10,
+            rsp: 100,
+            tail: false,
+        };
+        assert!(!call.is_over(10, 100), "it has not begun");
+        assert!(!call.is_over(50, 92));
+        assert!(call.is_over(15, 100));
+        let jump = InCall { tail: true, ..call };
+        assert!(!jump.is_over(50, 100), "nothing was pushed");
+        assert!(jump.is_over(70, 108));
+    }
+}

@@ -1,0 +1,29 @@
+//! `cargo xtask soak confirm`: the corpus that CI confirms with few runs, with many.
+
+use crate::process::{cargo, run};
+
+/// What to confirm, and how often.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// Steered runs for each race
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    runs: u32,
+
+    /// Times that every error is repeated with its seed
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    repeats: u32,
+
+    /// Only tests with this in their name
+    #[arg(value_name = "TEST", default_value = "")]
+    test: String,
+}
+
+pub(super) fn run_all(args: &Args) -> Result<(), String> {
+    let tests = format!("confirm::{}", args.test);
+    run(cargo()
+        .args(["test", "--release", "--package", "verdict-cli"])
+        .args(["--test", "engine", &tests, "--", "--nocapture"])
+        .args(["--test-threads", "1"])
+        .env("VERDICT_CONFIRM_RUNS", args.runs.to_string())
+        .env("VERDICT_CONFIRM_REPEATS", args.repeats.to_string()))
+}
