@@ -2,6 +2,7 @@
 
 use crate::{Candidate, ConfirmError};
 use std::collections::BTreeSet;
+use verdict_explore::Aim;
 use verdict_launch::{Copied, Explorer, Request};
 use verdict_protocol::{Bytes, RunSchedule, WatchedStop};
 
@@ -19,7 +20,7 @@ pub(crate) fn narrow(
     freeing: &[u64],
     instructions_max: u64,
 ) -> Result<(), ConfirmError> {
-    if !candidate.bytes.is_empty() {
+    if !candidate.bytes.is_empty() || candidate.aim == Aim::Deadlock {
         return Ok(());
     }
     let request = Request {

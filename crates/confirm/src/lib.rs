@@ -13,6 +13,7 @@ mod runs;
 pub use candidate::Candidate;
 pub use ending::{Ended, EndedKind};
 pub use runs::{Baseline, Confirmation, Options, Progress, SeenError, confirm, modules};
+pub use verdict_explore::Aim;
 
 /// Why nothing can be said.
 #[derive(thiserror::Error, Debug)]

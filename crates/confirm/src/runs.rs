@@ -262,6 +262,8 @@ impl Steered<'_> {
             seed,
             first: self.candidate.first.clone(),
             second: self.candidate.second.clone(),
+            aim: self.candidate.aim,
+            further: self.candidate.further.clone(),
             quantum: self.options.quantum,
             patience: self.patience,
         });

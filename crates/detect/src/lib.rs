@@ -31,6 +31,7 @@ mod hybrid;
 mod limited;
 mod live;
 mod local;
+mod lock_order;
 mod locksets;
 mod machine;
 mod pages;
@@ -46,5 +47,6 @@ pub use detector::{
     Algorithm, DetectError, Detector, EVENTS_MAX, Keep, detect, detect_reading_ahead,
 };
 pub use findings::{Answer, Findings, HistorySize, TraceSize};
+pub use lock_order::{CYCLE_MAX, LockCycle, LockOrder, LockStep};
 pub use races::{PairBy, Race, RaceSet, Side};
 pub use read_ahead::read_ahead;

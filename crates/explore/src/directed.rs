@@ -7,6 +7,7 @@
 //! Departs from the paper in how a starving program is noticed: a postponed thread is released after a number of
 //! instructions of the others, not after seconds, so that a seed repeats the run exactly.
 
+use crate::lock_cycle::{self, Taker};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use verdict_events::ThreadId;
@@ -21,11 +22,27 @@ pub struct Directed {
     pub first: BTreeSet<u64>,
     /// Instructions of the other site.
     pub second: BTreeSet<u64>,
+    /// What the sites are.
+    #[serde(default)]
+    pub aim: Aim,
+    /// More sites, of a cycle of more than two locks.
+    #[serde(default)]
+    pub further: Vec<BTreeSet<u64>>,
     /// After how many instructions a thread must let others run, so that spinning ends.
     pub quantum: u64,
     /// How long a thread may be kept waiting for its counterpart, in instructions of all threads. Each time that nobody
     /// comes it is half as long from then on, so that a program in which others spin meanwhile comes to its end.
     pub patience: u64,
+}
+
+/// What a run is steered to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum Aim {
+    /// Two accesses: threads stand before them at the same time, and a coin decides.
+    #[default]
+    Race,
+    /// Calls that take locks, whose argument is what they access: a thread stands before each, and all go on.
+    Deadlock,
 }
 
 /// Two threads about to race.
@@ -109,6 +126,9 @@ impl RaceDirected {
         if self.released.remove(&thread) {
             return Decision::Continue;
         }
+        if self.target.aim == Aim::Deadlock {
+            return self.arrive_at_lock(point, thread, next);
+        }
         let rivals = self.rivals(thread, next);
         let Some((first_rival, meeting)) = rivals.first().copied() else {
             self.postpone(thread, next, point.retired);
@@ -136,6 +156,63 @@ impl RaceDirected {
         self.run(first_rival)
     }
 
+    /// A thread is about to take a lock of the cycle: when somebody stands before each, all go on.
+    fn arrive_at_lock(
+        &mut self,
+        point: &DecisionPoint<'_>,
+        thread: ThreadId,
+        next: &Next<'_>,
+    ) -> Decision {
+        let lock = |accesses: &[NextAccess]| accesses.first().map_or(0, |access| access.address);
+        let arrived = Taker {
+            thread,
+            pc: next.pc,
+            lock: lock(next.accesses),
+        };
+        let waiting: Vec<Taker> = self
+            .postponed
+            .iter()
+            .filter(|(other, _)| **other != thread)
+            .map(|(other, postponed)| Taker {
+                thread: *other,
+                pc: postponed.pc,
+                lock: lock(&postponed.accesses),
+            })
+            .collect();
+        let Some(others) = lock_cycle::complete(&self.sites(), arrived, &waiting) else {
+            self.postpone(thread, next, point.retired);
+            return self.another(point);
+        };
+        let first = others[0];
+        if self.facings.len() < FACINGS_MAX {
+            self.facings.push(Facing {
+                retired: point.retired,
+                waiting: (first.0, self.postponed[&first].pc),
+                arrived: (thread.0, next.pc),
+                waiting_writes: true,
+                arrived_writes: true,
+                address: arrived.lock,
+                arrived_first: true,
+            });
+        }
+        others.into_iter().for_each(|other| self.release(other));
+        Decision::Continue
+    }
+
+    fn sites(&self) -> Vec<BTreeSet<u64>> {
+        let two = [&self.target.first, &self.target.second];
+        two.into_iter()
+            .chain(&self.target.further)
+            .cloned()
+            .collect()
+    }
+
+    /// True if sites are calls that take locks.
+    #[must_use]
+    pub fn aims_at_locks(&self) -> bool {
+        self.target.aim == Aim::Deadlock
+    }
+
     /// Postponed threads whose access conflicts with this one, with a byte that both touch.
     fn rivals(&self, thread: ThreadId, next: &Next<'_>) -> Vec<(ThreadId, Meeting)> {
         self.postponed
@@ -155,7 +232,10 @@ impl RaceDirected {
     }
 
     fn is_site(&self, pc: u64) -> bool {
-        self.target.first.contains(&pc) || self.target.second.contains(&pc)
+        let further = self.target.further.iter();
+        self.target.first.contains(&pc)
+            || self.target.second.contains(&pc)
+            || further.into_iter().any(|site| site.contains(&pc))
     }
 
     fn postpone(&mut self, thread: ThreadId, next: &Next<'_>, since: u64) {
@@ -262,6 +342,8 @@ mod tests {
             seed,
             first: BTreeSet::from([0x10]),
             second: BTreeSet::from([0x20]),
+            aim: Aim::Race,
+            further: Vec::new(),
             quantum: QUANTUM,
             patience: 10_000,
         }
@@ -344,6 +426,25 @@ mod tests {
         at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1, 2]);
         at(&mut scheduler, 1, 0x10, &write(0x100), &[0, 1, 2]);
         assert!(scheduler.facings().is_empty());
+    }
+
+    #[test]
+    fn locks_are_taken_when_somebody_stands_before_each() {
+        let mut scheduler = RaceDirected::new(Directed {
+            aim: Aim::Deadlock,
+            further: vec![BTreeSet::from([0x30])],
+            ..target(1)
+        });
+        at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1, 2]);
+        at(&mut scheduler, 1, 0x20, &write(0x200), &[0, 1, 2]);
+        assert!(scheduler.facings().is_empty());
+        let last = at(&mut scheduler, 2, 0x30, &write(0x300), &[0, 1, 2]);
+        assert_eq!(last, Decision::Continue);
+        assert_eq!(scheduler.facings().len(), 1);
+        for (thread, pc) in [(0, 0x10), (1, 0x20)] {
+            let next = at(&mut scheduler, thread, pc, &write(0x100), &[0, 1]);
+            assert_eq!(next, Decision::Continue);
+        }
     }
 
     #[test]

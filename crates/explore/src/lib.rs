@@ -6,8 +6,9 @@
 
 mod alternate;
 mod directed;
+mod lock_cycle;
 mod segments;
 
 pub use alternate::{Access as RacingAccess, Alternate, AlternateState};
-pub use directed::{Directed, Facing, RaceDirected};
+pub use directed::{Aim, Directed, Facing, RaceDirected};
 pub use segments::{Segments, SegmentsState};

@@ -6,7 +6,7 @@ use crate::names::Names;
 use std::collections::BTreeSet;
 use std::path::Path;
 use verdict_confirm::{
-    Candidate, ConfirmError, EndedKind, Options, Progress, SeenError, confirm, modules,
+    Aim, Candidate, ConfirmError, EndedKind, Options, Progress, SeenError, confirm, modules,
 };
 use verdict_findings::{
     Access, AccessKind, Confirmation, Conflict, ConsequenceKind, CoverageNote, ObservedError,
@@ -61,6 +61,8 @@ pub fn confirm_findings(
             name: race.id.clone(),
             first,
             second,
+            aim: Aim::Race,
+            further: Vec::new(),
             bytes: bytes(race),
         };
         candidates.push((index, candidate));
@@ -88,6 +90,8 @@ pub fn confirm_pairs(
             name: pair.to_string(),
             first: sites[0].pcs.clone(),
             second: sites[1].pcs.clone(),
+            aim: Aim::Race,
+            further: Vec::new(),
             bytes: Vec::new(),
         };
         candidates.push((findings.races.len(), candidate));

@@ -275,6 +275,7 @@ impl Executor {
     pub(crate) fn about_to_do(&mut self) -> (u64, Vec<verdict_schedule::NextAccess>) {
         let pc = self.kernel.thread().registers.rip;
         let accesses = match self.next_instruction() {
+            Some(_) if self.scheduler.aims_at_locks() => vec![self.first_argument()],
             Some(instruction) => self.next_accesses(&instruction),
             None => Vec::new(),
         };

@@ -39,6 +39,15 @@ impl Executor {
 }
 
 impl Executor {
+    /// The object that a call is given first: a lock, where it takes one.
+    pub(crate) fn first_argument(&mut self) -> NextAccess {
+        NextAccess {
+            address: self.kernel.thread().registers.get(Gpr::Rdi),
+            len: 1,
+            write: true,
+        }
+    }
+
     /// What a system call is given to read from and to write to. How much it will transfer is not known yet: all that it
     /// is asked for.
     fn accesses_of_call(&mut self) -> Vec<NextAccess> {

@@ -72,7 +72,12 @@ impl Policy {
 
     /// True if updates in place are to be split into load and store.
     pub(crate) fn splits_updates(&self) -> bool {
-        matches!(self, Policy::Directed(_))
+        matches!(self, Policy::Directed(scheduler) if !scheduler.aims_at_locks())
+    }
+
+    /// True if watched calls are looked at for the lock that they are given.
+    pub(crate) fn aims_at_locks(&self) -> bool {
+        matches!(self, Policy::Directed(scheduler) if scheduler.aims_at_locks())
     }
 
     /// True if somebody waits for an access to the same bytes.
