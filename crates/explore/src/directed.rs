@@ -5,7 +5,9 @@
 //! When all threads that could run are postponed, one of them is released at random.
 //!
 //! Departs from the paper in how a starving program is noticed: a postponed thread is released after a number of
-//! instructions of the others, not after seconds, so that a seed repeats the run exactly.
+//! instructions of the others, not after seconds, so that a seed repeats the run exactly. And every other run has
+//! priorities (after Burckhardt et al. 2010) where the paper draws a thread at each occasion: a site that a thread reaches
+//! only if it is left alone at many occasions before is never met otherwise.
 
 use crate::lock_cycle::{self, Taker};
 use serde::{Deserialize, Serialize};
@@ -85,6 +87,33 @@ pub struct RaceDirected {
     facings: Vec<Facing>,
     /// How long a thread is kept waiting now.
     patience: u64,
+    /// Who goes before whom, where that is not drawn anew each time.
+    priorities: Option<Priorities>,
+}
+
+/// An order of threads, drawn as they appear; who has used up a turn or gives way goes last.
+#[derive(Clone, Default, Debug)]
+struct Priorities {
+    ranks: BTreeMap<ThreadId, i64>,
+    last: i64,
+}
+
+impl Priorities {
+    fn demote(&mut self, thread: ThreadId) {
+        self.last -= 1;
+        self.ranks.insert(thread, self.last);
+    }
+
+    fn highest(&mut self, threads: &[ThreadId], random: &mut SplitMix) -> ThreadId {
+        const RANKS: u64 = 1 << 32;
+        for thread in threads {
+            self.ranks
+                .entry(*thread)
+                .or_insert_with(|| random.below(RANKS) as i64);
+        }
+        let highest = threads.iter().max_by_key(|thread| self.ranks[thread]);
+        *highest.expect("somebody can run")
+    }
 }
 
 /// Patience does not get shorter than this, in instructions.
@@ -96,8 +125,11 @@ impl RaceDirected {
     /// A scheduler for one run.
     #[must_use]
     pub fn new(target: Directed) -> Self {
+        let mut random = SplitMix::new(target.seed);
+        let by_priority = random.below(2) == 0;
         RaceDirected {
-            random: SplitMix::new(target.seed),
+            random,
+            priorities: by_priority.then(Priorities::default),
             patience: target.patience,
             target,
             postponed: BTreeMap::new(),
@@ -267,7 +299,16 @@ impl RaceDirected {
             self.release(chosen);
             free.push(chosen);
         }
-        let chosen = self.any(&free);
+        let chosen = match &mut self.priorities {
+            Some(priorities) => {
+                let current = point.current.filter(|current| free.contains(current));
+                if let (Some(current), true) = (current, gives_way(point.reason)) {
+                    priorities.demote(current);
+                }
+                priorities.highest(&free, &mut self.random)
+            }
+            None => self.any(&free),
+        };
         self.run(chosen)
     }
 
@@ -312,6 +353,11 @@ impl Scheduler for RaceDirected {
     }
 }
 
+/// True where a thread has had its turn: another one must get one, or nobody who spins would ever see an end of it.
+fn gives_way(reason: Reason) -> bool {
+    matches!(reason, Reason::QuantumEnd | Reason::Yielded)
+}
+
 /// Where two threads conflict.
 #[derive(Clone, Copy, Debug)]
 struct Meeting {
@@ -336,6 +382,8 @@ mod tests {
     use super::*;
 
     const QUANTUM: u64 = 1000;
+    /// A seed whose run has no priorities.
+    const UNIFORM: u64 = 2;
 
     fn target(seed: u64) -> Directed {
         Directed {
@@ -461,7 +509,7 @@ mod tests {
 
     #[test]
     fn patience_ends_by_instructions() {
-        let mut scheduler = RaceDirected::new(target(3));
+        let mut scheduler = RaceDirected::new(target(UNIFORM));
         at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1]);
         let both = [ThreadId(0), ThreadId(1)];
         let ends = |retired| DecisionPoint {
@@ -478,6 +526,48 @@ mod tests {
             .map(|_| chosen(scheduler.decide(&ends(10_001))))
             .collect();
         assert_eq!(later, BTreeSet::from([0, 1]));
+    }
+
+    #[test]
+    fn a_thread_is_left_alone_at_many_occasions_in_some_runs() {
+        let both = [ThreadId(0), ThreadId(1)];
+        let alone = |seed: &u64| {
+            let mut scheduler = RaceDirected::new(target(*seed));
+            (0..40).all(|retired| {
+                let decision = scheduler.decide(&DecisionPoint {
+                    reason: Reason::SystemCall,
+                    current: Some(ThreadId(1)),
+                    runnable: &both,
+                    retired,
+                    next: None,
+                });
+                chosen(decision) == 1
+            })
+        };
+        let runs = (0..200).filter(alone).count();
+        assert!((25..75).contains(&runs), "{runs} of 200");
+    }
+
+    #[test]
+    fn who_has_had_a_turn_goes_last() {
+        let both = [ThreadId(0), ThreadId(1)];
+        for seed in 0..50 {
+            let mut scheduler = RaceDirected::new(target(seed));
+            let mut current = ThreadId(1);
+            let mut seen = BTreeSet::new();
+            for retired in 0..60 {
+                let decision = scheduler.decide(&DecisionPoint {
+                    reason: Reason::QuantumEnd,
+                    current: Some(current),
+                    runnable: &both,
+                    retired,
+                    next: None,
+                });
+                current = ThreadId(chosen(decision));
+                seen.insert(current.0);
+            }
+            assert_eq!(seen, BTreeSet::from([0, 1]));
+        }
     }
 
     #[test]
