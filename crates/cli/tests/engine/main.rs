@@ -2,7 +2,6 @@
 //! that nobody can tell the difference, and that two runs under it are the same to the last instruction.
 #![forbid(unsafe_code)]
 
-mod confirm;
 mod corpus;
 mod determinism;
 mod explored;
