@@ -5,13 +5,20 @@ use std::fmt;
 use verdict_events::{Event, TraceError, TraceSource};
 
 use crate::findings::Findings;
-use crate::read_ahead::read_ahead;
+use crate::read_ahead::{Find, read_ahead_finding};
 use crate::{PairBy, adjacent, current, fasttrack, hb, hybrid, local, race};
 
 /// Reads events in trace order and answers at the end.
 pub trait Detector {
     /// The next events of the trace.
     fn events(&mut self, batch: &[Event]);
+
+    /// Whether accesses that repeat another of their segment need not be looked at.
+    fn skips_repeated(&self) -> bool;
+
+    /// The next events of the trace, of which those at the indices `fresh` matter and the others are plain accesses that repeat
+    /// an earlier one of their segment. For a detector that skips those.
+    fn fresh_events(&mut self, batch: &[Event], fresh: &[u32]);
 
     /// How many records of accesses are held at the moment: what memory is spent on.
     fn records(&self) -> u64;
@@ -149,19 +156,23 @@ pub fn detect(
         if batch.is_empty() {
             return Ok(feed.finish());
         }
-        feed.events(&batch)?;
+        feed.events(&batch, None)?;
     }
 }
 
-/// As [`detect`], with the trace read on a thread of its own, which works ahead: reading and detecting then take as long
-/// as the slower of them.
+/// As [`detect`], with the trace read on a thread of its own, which works ahead and also finds out which accesses repeat
+/// others: reading and detecting then take as long as the slower of them.
 pub fn detect_reading_ahead(
     source: &mut (dyn TraceSource + Send),
     detectors: Vec<Box<dyn Detector>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Vec<Findings>, DetectError> {
+    let find = match detectors.iter().any(|detector| detector.skips_repeated()) {
+        true => Find::Fresh,
+        false => Find::Nothing,
+    };
     let mut feed = Feed::new(detectors, progress);
-    read_ahead(source, |batch| feed.events(batch))?;
+    read_ahead_finding(find, source, |batch, fresh| feed.events(batch, fresh))?;
     Ok(feed.finish())
 }
 
@@ -181,13 +192,17 @@ impl<'a> Feed<'a> {
         }
     }
 
-    fn events(&mut self, batch: &[Event]) -> Result<(), DetectError> {
+    /// A batch, and if they are known, the indices of the events that matter to detectors that skip repeated accesses.
+    fn events(&mut self, batch: &[Event], fresh: Option<&[u32]>) -> Result<(), DetectError> {
         self.events += batch.len() as u64;
         if self.events > EVENTS_MAX {
             return Err(DetectError::TooLong);
         }
         for detector in &mut self.detectors {
-            detector.events(batch);
+            match fresh {
+                Some(fresh) if detector.skips_repeated() => detector.fresh_events(batch, fresh),
+                _ => detector.events(batch),
+            }
             if detector.is_misled() {
                 return Err(DetectError::Misled);
             }

@@ -92,15 +92,6 @@ impl Judge for FastTrack {
     const SKIPS_REPEATED: bool = true;
 
     #[inline]
-    fn is_repeated(&self, touch: &Touch, state: &State) -> bool {
-        match touch.kind {
-            AccessKind::Read => state.read.epoch == touch.epoch,
-            AccessKind::Write => state.write.epoch == touch.epoch,
-            _ => false,
-        }
-    }
-
-    #[inline]
     fn glance(&self, state: &State) -> u64 {
         u64::from(state.write.position)
     }
@@ -112,7 +103,9 @@ impl Judge for FastTrack {
     #[inline]
     fn touch(&mut self, touch: &Touch, unit: Unit<State>, order: &HappensBefore) {
         if touch.is_plain() && unit.state.belongs_to(touch.epoch.thread()) {
-            unit.state.keep_own(touch);
+            if !unit.state.repeats(touch) {
+                unit.state.keep_own(touch);
+            }
         } else {
             self.touch_shared(touch, unit, order);
         }
@@ -143,24 +136,30 @@ impl Judge for FastTrack {
     }
 }
 
+/// What follows is without branches where half of all accesses would go the one way and half the other.
 impl State {
+    /// True only if there was a plain access in the same epoch, a write if this is one.
+    #[inline]
+    fn repeats(&self, touch: &Touch) -> bool {
+        let read = (touch.kind == AccessKind::Read) & (self.read.epoch == touch.epoch);
+        let any = touch.is_plain() & (self.write.epoch == touch.epoch);
+        read | any
+    }
+
     /// Whether all that is kept is of `thread`: then nothing of it races with what that does.
     #[inline]
     fn belongs_to(&self, thread: ThreadId) -> bool {
-        let own = |past: &Past| past.epoch.thread() == thread || past.epoch.is_none();
-        own(&self.write) && own(&self.read)
+        let own = |past: &Past| (past.epoch.thread() == thread) | past.epoch.is_none();
+        own(&self.write) & own(&self.read)
     }
 
     /// Keeps a plain access of the thread to which all of this belongs.
     #[inline]
     fn keep_own(&mut self, touch: &Touch) {
         let now = Past::of(touch);
-        if touch.kind == AccessKind::Write {
-            self.write = now;
-            self.read = Past::default();
-        } else {
-            self.read = now;
-        }
+        let is_write = touch.kind == AccessKind::Write;
+        self.write = if is_write { now } else { self.write };
+        self.read = if is_write { Past::default() } else { now };
     }
 }
 
@@ -178,7 +177,7 @@ impl Past {
 impl FastTrack {
     #[inline(never)]
     fn touch_shared(&mut self, touch: &Touch, unit: Unit<State>, order: &HappensBefore) {
-        if unit.state.write.epoch == raced() || self.is_repeated(touch, unit.state) {
+        if unit.state.write.epoch == raced() || unit.state.repeats(touch) {
             return;
         }
         let Some((past, kind)) = self.racing(touch, unit.state, order) else {
@@ -186,7 +185,8 @@ impl FastTrack {
             return;
         };
         unit.extent.note_finding(Finding::Race);
-        self.forget(unit.state);
+        self.drop_lists(unit.state);
+        *unit.state = State::default();
         unit.state.write.epoch = raced();
         if !self.reported.contains(&past.position) {
             self.reported.push(past.position);

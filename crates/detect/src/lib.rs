@@ -9,8 +9,12 @@
 //! | `race` | the last write and the parallel reads since | race / no-race, exactly |
 //! | `current` | the last read and write of every thread | race / no-race, exactly |
 //! | `fasttrack` | as `race`, in epochs | the first race of each location |
-//! | `hb` | every access that can still race | every race |
+//! | `hb` | every access that can still race, alike ones counted | every race |
 //! | `hybrid` | the same, with the locks held | what could race if locks were taken in another order |
+//!
+//! No history grows with the number of events. Those of the first five are bounded by the number of threads. `hb` and `hybrid`
+//! tell exact numbers of instances, so they keep a count for each thread and site (and, `hybrid`, set of held locks) that
+//! something still to come could tell apart.
 //!
 //! Two accesses *conflict* if they come from different threads, touch a common byte, one writes, and not both are
 //! atomic; `free` writes the whole block. An allocation makes its bytes a fresh object: earlier accesses no
@@ -38,7 +42,7 @@ mod pages;
 mod race;
 mod races;
 mod read_ahead;
-mod recent;
+mod repeats;
 mod settled;
 mod shadow;
 

@@ -8,7 +8,7 @@ use verdict_events::{Access, Addr, Event, EventKind, Position, SiteId};
 
 use crate::findings::{Answer, Findings, HistorySize, TraceSize};
 use crate::pages::{NO_UNIT, UnitId};
-use crate::recent::Recent;
+use crate::repeats::Repeats;
 use crate::shadow::{Duplicate, Finding, Shadow, Unit};
 use crate::{AccessKind, Algorithm, Detector, RaceSet, Side};
 
@@ -51,15 +51,9 @@ pub(crate) trait Judge: Duplicate<Self::State> {
 
     const RULES: Rules;
 
-    /// Whether an access changes nothing if its bytes have been accessed in the same epoch before, by a write if it is
+    /// Whether an access changes nothing if its bytes have been accessed in the same segment before, by a write if it is
     /// one, and have not become a fresh object since.
     const SKIPS_REPEATED: bool = false;
-
-    /// Whether an access like this has been judged already and another one changes nothing.
-    #[inline]
-    fn is_repeated(&self, _touch: &Touch, _state: &Self::State) -> bool {
-        false
-    }
 
     /// Reads something of what `touch` will need, and answers with anything that depends on it. Done for several
     /// accesses ahead, so that the processor waits for memory once and not for each.
@@ -105,8 +99,8 @@ pub(crate) trait Judge: Duplicate<Self::State> {
     }
 }
 
-/// How many accesses wait for memory together. As many misses as a processor can wait for at once.
-const AHEAD: usize = 16;
+/// How many events ahead units are looked up: as many misses as a processor can wait for at once, and some.
+const AHEAD: usize = 32;
 
 pub(crate) struct Machine<J: Judge> {
     algorithm: Algorithm,
@@ -116,7 +110,9 @@ pub(crate) struct Machine<J: Judge> {
     events: u32,
     /// The epoch of the last plain access, since which nothing was synchronised: accesses come in runs of one thread.
     current: Epoch,
-    recent: Recent,
+    repeats: Repeats,
+    /// Room for the indices of the events of a batch that matter.
+    fresh: Vec<u32>,
 }
 
 impl<J: Judge> Machine<J> {
@@ -128,28 +124,43 @@ impl<J: Judge> Machine<J> {
             shadow: Shadow::new(),
             events: 0,
             current: Epoch::NONE,
-            recent: Recent::new(),
+            repeats: Repeats::new(),
+            fresh: Vec::new(),
         }
     }
 
-    /// Plain accesses, in order, now that what they need is on its way from memory.
-    #[inline]
-    fn catch_up(&mut self, batch: &[Event], waiting: &[Waiting]) {
-        let mut units = [NO_UNIT; AHEAD];
-        for (access, unit) in waiting.iter().zip(&mut units) {
-            *unit = self.unit_of(&batch[access.index as usize]);
+    /// The events of a batch that matter.
+    fn take_in(&mut self, batch: &[Event], fresh: &[u32]) {
+        for indices in fresh.chunks(AHEAD) {
+            self.some_events(batch, indices);
         }
-        let seen = units[..waiting.len()]
+        self.events += batch.len() as u32;
+        self.judge.tidy(&mut self.shadow, &self.order);
+    }
+
+    /// Some events of a batch, in order. The units of all are looked up first, so that the processor waits for their memory
+    /// together.
+    #[inline]
+    fn some_events(&mut self, batch: &[Event], indices: &[u32]) {
+        let mut units = [NO_UNIT; AHEAD];
+        for (&index, unit) in indices.iter().zip(&mut units) {
+            *unit = self.unit_of(&batch[index as usize]);
+        }
+        let seen = units[..indices.len()]
             .iter()
             .map(|&unit| self.judge.glance(self.shadow.state(unit)));
         black_box(seen.fold(0, |all, one| all ^ one));
         let splits = self.shadow.splits();
-        for (&Waiting { index, epoch }, &unit) in waiting.iter().zip(&units) {
-            let event = &batch[index as usize];
+        for (&index, &unit) in indices.iter().zip(&units) {
+            let (event, position) = (&batch[index as usize], self.events + index);
             let Some((access, kind)) = plain_access(event) else {
-                unreachable!("only plain accesses wait");
+                self.other(event, position);
+                continue;
             };
-            let touch = touch(event, epoch, kind, access.addr, self.events + index);
+            if self.current.thread() != event.thread {
+                self.current = self.order.note_access(event.thread);
+            }
+            let touch = touch(event, self.current, kind, access.addr, position);
             if unit != NO_UNIT && self.shadow.splits() == splits {
                 debug_assert_eq!(self.shadow.exact(touch.start, access.size), Some(unit));
                 self.access_exactly(&touch, unit);
@@ -183,12 +194,10 @@ impl<J: Judge> Machine<J> {
                 self.atomic(event, access, AccessKind::AtomicWrite, position);
             }
             EventKind::Allocate { addr, size } => {
-                self.recent.clear();
                 self.order.note_access(event.thread);
                 self.allocate(addr, size);
             }
             EventKind::Free { addr, size } => {
-                self.recent.clear();
                 let epoch = self.order.note_access(event.thread);
                 let touch = touch(event, epoch, AccessKind::Free, addr, position);
                 self.access_pieces(&touch, end(addr, size));
@@ -219,10 +228,8 @@ impl<J: Judge> Machine<J> {
 
     #[inline]
     fn access_exactly(&mut self, touch: &Touch, unit: UnitId) {
-        if !self.judge.is_repeated(touch, self.shadow.state(unit)) {
-            self.judge.begin_access();
-            self.judge.touch(touch, self.shadow.unit(unit), &self.order);
-        }
+        self.judge.begin_access();
+        self.judge.touch(touch, self.shadow.unit(unit), &self.order);
     }
 
     #[inline(never)]
@@ -259,21 +266,6 @@ impl<J: Judge> Machine<J> {
     }
 }
 
-/// A plain access on its way.
-#[derive(Clone, Copy)]
-struct Waiting {
-    epoch: Epoch,
-    /// In its batch.
-    index: u32,
-}
-
-impl Waiting {
-    const NOTHING: Waiting = Waiting {
-        epoch: Epoch::NONE,
-        index: 0,
-    };
-}
-
 #[inline(always)]
 fn plain_access(event: &Event) -> Option<(&Access, AccessKind)> {
     match &event.kind {
@@ -301,33 +293,25 @@ fn end(addr: Addr, size: u64) -> u64 {
 
 impl<J: Judge> Detector for Machine<J> {
     fn events(&mut self, batch: &[Event]) {
-        let mut waiting = [Waiting::NOTHING; AHEAD];
-        let mut count = 0;
-        for (index, event) in (0..).zip(batch) {
-            let Some((access, kind)) = plain_access(event) else {
-                self.catch_up(batch, &waiting[..count]);
-                count = 0;
-                self.other(event, self.events + index);
-                continue;
-            };
-            if self.current.thread() != event.thread {
-                self.current = self.order.note_access(event.thread);
-            }
-            let is_write = kind == AccessKind::Write;
-            let repeats = J::SKIPS_REPEATED && self.recent.repeats(access, is_write, self.current);
-            waiting[count] = Waiting {
-                epoch: self.current,
-                index,
-            };
-            count += usize::from(!repeats);
-            if count == AHEAD {
-                self.catch_up(batch, &waiting);
-                count = 0;
-            }
+        let mut fresh = std::mem::take(&mut self.fresh);
+        if J::SKIPS_REPEATED {
+            self.repeats.find_fresh(batch, &mut fresh);
+        } else {
+            fresh.clear();
+            fresh.extend(0..batch.len() as u32);
         }
-        self.catch_up(batch, &waiting[..count]);
-        self.events += batch.len() as u32;
-        self.judge.tidy(&mut self.shadow, &self.order);
+        self.take_in(batch, &fresh);
+        self.fresh = fresh;
+    }
+
+    fn skips_repeated(&self) -> bool {
+        J::SKIPS_REPEATED
+    }
+
+    fn fresh_events(&mut self, batch: &[Event], fresh: &[u32]) {
+        // It did not see what was left out here.
+        self.repeats.clear();
+        self.take_in(batch, fresh);
     }
 
     fn records(&self) -> u64 {

@@ -5,22 +5,50 @@ use std::thread;
 
 use verdict_events::{Event, TraceError, TraceSource};
 
+use crate::repeats::Repeats;
+
 /// Batches that may wait. All of them together still fit a third-level cache.
 const BATCHES_AHEAD: usize = 8;
+
+/// Events, and the indices of those that matter if that was asked for.
+#[derive(Default)]
+struct Batch {
+    events: Vec<Event>,
+    fresh: Vec<u32>,
+}
 
 /// Gives each batch of `source` to `take`, in trace order, until the trace ends or one of them fails.
 pub fn read_ahead<E: From<TraceError>>(
     source: &mut (dyn TraceSource + Send),
     mut take: impl FnMut(&[Event]) -> Result<(), E>,
 ) -> Result<(), E> {
+    read_ahead_finding(Find::Nothing, source, |batch, _| take(batch))
+}
+
+/// What is found out about a batch where it is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Find {
+    Nothing,
+    /// The indices of the events that matter to those who skip repeated accesses.
+    Fresh,
+}
+
+/// As [`read_ahead()`], with what is to be found out about each batch.
+pub(crate) fn read_ahead_finding<E: From<TraceError>>(
+    find: Find,
+    source: &mut (dyn TraceSource + Send),
+    mut take: impl FnMut(&[Event], Option<&[u32]>) -> Result<(), E>,
+) -> Result<(), E> {
     let (filled, batches) = sync_channel(BATCHES_AHEAD);
     let (used, empty) = sync_channel(BATCHES_AHEAD);
+    let find_fresh = find == Find::Fresh;
+    let mut repeats = find_fresh.then(Repeats::new);
     thread::scope(|scope| {
-        scope.spawn(move || read(source, &filled, &empty));
+        scope.spawn(move || read(source, repeats.as_mut(), &filled, &empty));
         // An early return drops both ends here, at which the reader stops.
         for batch in batches {
-            let batch: Vec<Event> = batch?;
-            take(&batch)?;
+            let batch: Batch = batch?;
+            take(&batch.events, find_fresh.then_some(&batch.fresh))?;
             // With more batches back than fit, or no reader any more, this one is dropped.
             let _ = used.try_send(batch);
         }
@@ -30,18 +58,21 @@ pub fn read_ahead<E: From<TraceError>>(
 
 fn read(
     source: &mut (dyn TraceSource + Send),
-    filled: &SyncSender<Result<Vec<Event>, TraceError>>,
-    empty: &Receiver<Vec<Event>>,
+    mut repeats: Option<&mut Repeats>,
+    filled: &SyncSender<Result<Batch, TraceError>>,
+    empty: &Receiver<Batch>,
 ) {
     loop {
         let mut batch = empty.try_recv().unwrap_or_default();
-        let read = match source.next_batch(&mut batch) {
-            Ok(()) if batch.is_empty() => return,
-            Ok(()) => Ok(batch),
-            Err(problem) => Err(problem),
-        };
+        let read = source.next_batch(&mut batch.events);
+        if read.is_ok() && batch.events.is_empty() {
+            return;
+        }
+        if let Some(repeats) = &mut repeats {
+            repeats.find_fresh(&batch.events, &mut batch.fresh);
+        }
         let failed = read.is_err();
-        if filled.send(read).is_err() || failed {
+        if filled.send(read.map(|()| batch)).is_err() || failed {
             return;
         }
     }
@@ -107,7 +138,9 @@ mod tests {
             batches_left: 20,
         };
         let mut batches = 0;
-        let told = read_ahead(&mut source, |_| {
+        let told = read_ahead_finding(Find::Fresh, &mut source, |batch, fresh| {
+            let fresh = fresh.expect("asked for");
+            assert!(fresh.is_sorted() && fresh.len() < batch.len());
             batches += 1;
             Ok::<(), TraceError>(())
         });

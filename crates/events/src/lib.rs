@@ -26,7 +26,7 @@ pub use event::{Access, Event, EventKind, LockMode, MemoryOrder};
 pub use export::{TraceWriter, create};
 pub use ids::{Addr, Position, SiteId, SyncId, ThreadId};
 pub use names::NameTable;
-pub use open::{Format, open, read_as, recognise};
+pub use open::{Format, open, open_stream, read_as, recognise};
 pub use source::{Names, TraceSource};
 pub use text::csv::{CsvReader, CsvWriter};
 pub use text::roadrunner::{RoadRunnerReader, RoadRunnerWriter};

@@ -91,7 +91,22 @@ pub fn open(
     path: &Path,
     format: Option<Format>,
 ) -> Result<Box<dyn TraceSource + Send>, TraceError> {
-    let input = Input::open(path)?;
+    read_input(Input::open(path)?, format)
+}
+
+/// As [`open()`], with the bytes of the file from any stream; errors call it `file`.
+pub fn open_stream(
+    file: String,
+    bytes: Box<dyn Read + Send>,
+    format: Option<Format>,
+) -> Result<Box<dyn TraceSource + Send>, TraceError> {
+    read_input(Input::new(file, bytes)?, format)
+}
+
+fn read_input(
+    input: Input,
+    format: Option<Format>,
+) -> Result<Box<dyn TraceSource + Send>, TraceError> {
     let format = match format {
         Some(format) => format,
         None => recognise_input(&input)?,
@@ -99,7 +114,7 @@ pub fn open(
     read_as(format, input.file, input.bytes)
 }
 
-/// Reads a trace of a known format from any stream; errors call it `file`.
+/// Reads a trace of a known format, not compressed, from any stream; errors call it `file`.
 pub fn read_as(
     format: Format,
     file: String,

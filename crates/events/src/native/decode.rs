@@ -12,6 +12,9 @@ pub(crate) struct Known {
     pub(crate) sites: usize,
 }
 
+/// Events decoded at a time.
+const CHUNK: usize = 256;
+
 /// One event frame being delivered.
 pub(crate) struct FrameEvents {
     body: Vec<u8>,
@@ -87,52 +90,64 @@ impl FrameEvents {
         self.events - self.next
     }
 
-    /// Appends the next events to `batch`, at most `limit`.
+    /// Replaces the content of `batch` by the next events, at most `limit`.
     pub(crate) fn take(&mut self, limit: usize, batch: &mut Vec<Event>) -> Result<(), Expected> {
-        let end = self.next + limit.min(self.remaining());
-        let columns = Columns::new(&self.body[self.columns..], self.events, self.next..end);
+        // What is left of an earlier batch is written over, and not cleared before.
+        batch.resize(limit.min(self.remaining()), NOTHING);
+        for events in batch.chunks_mut(CHUNK) {
+            self.decode(events)?;
+        }
+        if self.remaining() == 0 && self.extras != self.body.len() {
+            return Err("the end of the body after its last event");
+        }
+        Ok(())
+    }
+
+    /// Writes the next events over `events`, at most [`CHUNK`].
+    fn decode(&mut self, events: &mut [Event]) -> Result<(), Expected> {
+        let [shapes, steps] = [0, 2].map(|plane| self.numbers(plane, events.len()));
         let mut extras = Extras {
             body: &self.body,
             at: self.extras,
         };
         let mut operand_max = 0;
-        let mut problem = None;
-        let cells = self.cells.as_mut_slice();
-        let operands = &*self.operands;
-        let known = self.known;
-        batch.extend(columns.map(|(shape, step)| {
-            let Some(cell) = cells.get_mut(usize::from(shape)) else {
-                problem = Some("the number of a shape");
-                return NOTHING;
-            };
+        for (event, (&shape, &step)) in events.iter_mut().zip(shapes.iter().zip(&steps)) {
+            let cell = self.cells.get_mut(usize::from(shape));
+            let cell = cell.ok_or("the number of a shape")?;
             cell.last = cell.last.wrapping_add(sign_first(step));
             operand_max = operand_max.max(cell.last);
-            let operand = operands[usize::from(cell.last)];
-            if let Some(event) = cell.plain_access(operand) {
-                debug_assert_eq!(cell.shape().event(operand, 0), Ok(event));
-                return event;
-            }
-            cell.unusual(operand, &mut extras, known)
-                .unwrap_or_else(|expected| {
-                    problem = Some(expected);
-                    NOTHING
-                })
-        }));
-        self.extras = extras.at;
-        self.next = end;
+            let operand = self.operands[usize::from(cell.last)];
+            *event = match cell.plain_access(operand) {
+                Some(plain) => {
+                    debug_assert_eq!(cell.shape().event(operand, 0), Ok(plain));
+                    plain
+                }
+                None => cell.unusual(operand, &mut extras, self.known)?,
+            };
+        }
         if usize::from(operand_max) >= self.operand_count {
-            problem = Some("the number of an operand");
+            return Err("the number of an operand");
         }
-        if self.remaining() == 0 && self.extras != self.body.len() {
-            problem = problem.or(Some("the end of the body after its last event"));
+        self.extras = extras.at;
+        self.next += events.len();
+        Ok(())
+    }
+
+    /// The numbers of the next `count` events whose low bytes are in one plane, and the high bytes in the one after it.
+    #[inline(always)]
+    fn numbers(&self, low: usize, count: usize) -> [u16; CHUNK] {
+        let plane = |plane| &self.body[self.columns + plane * self.events + self.next..][..count];
+        let bytes = plane(low).iter().zip(plane(low + 1));
+        let mut numbers = [0; CHUNK];
+        for (number, (&low, &high)) in numbers.iter_mut().zip(bytes) {
+            *number = u16::from_le_bytes([low, high]);
         }
-        problem.map_or(Ok(()), Err)
+        numbers
     }
 
     /// Passes over the next events, at most `limit`.
     pub(crate) fn skip(&mut self, limit: usize) -> Result<(), Expected> {
-        let mut unwanted = Vec::with_capacity(limit.min(self.remaining()));
-        self.take(limit, &mut unwanted)
+        self.take(limit, &mut Vec::new())
     }
 }
 
@@ -207,32 +222,6 @@ impl Extras<'_> {
         let extra = cursor.varint()?;
         self.at = self.body.len() - cursor.remaining();
         Ok(extra)
-    }
-}
-
-/// Shape and step of consecutive events.
-struct Columns;
-
-impl Columns {
-    #[expect(
-        clippy::new_ret_no_self,
-        reason = "it makes an iterator out of the four planes"
-    )]
-    #[inline(always)]
-    fn new(
-        columns: &[u8],
-        events: usize,
-        range: std::ops::Range<usize>,
-    ) -> impl ExactSizeIterator<Item = (u16, u16)> {
-        let plane = |number: usize| &columns[number * events..(number + 1) * events][range.clone()];
-        let shapes = plane(0).iter().zip(plane(1));
-        let steps = plane(2).iter().zip(plane(3));
-        shapes
-            .zip(steps)
-            .map(|((&shape_low, &shape_high), (&step_low, &step_high))| {
-                let shape = u16::from_le_bytes([shape_low, shape_high]);
-                (shape, u16::from_le_bytes([step_low, step_high]))
-            })
     }
 }
 

@@ -181,17 +181,24 @@ fn check_threads(bytes: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-impl<R: Read> TraceSource for NativeReader<R> {
-    fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
-        batch.clear();
+impl<R: Read> NativeReader<R> {
+    fn take_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
         if self.current.remaining() == 0 && !self.next_events_frame()? {
+            batch.clear();
             return Ok(());
         }
-        batch.reserve(BATCH_EVENTS);
-        self.current.take(BATCH_EVENTS, batch).map_err(|expected| {
+        let taken = self.current.take(BATCH_EVENTS, batch);
+        taken.map_err(|expected| self.problem(expected))
+    }
+}
+
+impl<R: Read> TraceSource for NativeReader<R> {
+    fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
+        let taken = self.take_batch(batch);
+        if taken.is_err() {
             batch.clear();
-            self.problem(expected)
-        })
+        }
+        taken
     }
 
     fn names(&self) -> &dyn Names {

@@ -213,7 +213,6 @@ impl ThreadEvents<'_> {
         let reader = &mut self.file.reader;
         while reader.current.remaining() > 0 {
             let first = reader.position();
-            events.clear();
             let taken = reader.current.take(BATCH_EVENTS, events);
             taken.map_err(|expected| reader.problem(expected))?;
             let numbered = (first..).zip(events.iter());

@@ -61,6 +61,10 @@ impl<'a> Cursor<'a> {
                 self.bytes = rest;
                 Ok(u64::from(*byte))
             }
+            [low, high @ ..0x80, rest @ ..] => {
+                self.bytes = rest;
+                Ok(u64::from(*low & 0x7f) | u64::from(*high) << 7)
+            }
             _ => self.long_varint(),
         }
     }
