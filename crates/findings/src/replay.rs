@@ -59,7 +59,7 @@ pub struct InstanceCounts {
 /// A variable that the two orders leave with different values.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Default, Debug)]
 pub struct StateDifference {
-    /// By name, or a register, or an address.
+    /// By name, or a register, or `memory at` and an address.
     pub variable: String,
     /// Its value after the recorded order.
     #[serde(default)]
@@ -67,6 +67,14 @@ pub struct StateDifference {
     /// Its value after the other order.
     #[serde(default)]
     pub new: String,
+}
+
+impl StateDifference {
+    /// Whether it says more than where.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        !self.variable.starts_with("memory at ")
+    }
 }
 
 /// The first difference between what the two orders handed to output system calls.

@@ -37,6 +37,17 @@ pub struct Header {
     /// What was mapped before the first instruction: the program, then its interpreter. They are the files 0 and 1 of
     /// their program; with attached files their [`crate::Entry::Contents`] follow.
     pub files: Vec<FileIdentity>,
+    /// What was packed with the recording to be read by people and programs; none of it matters for a replay.
+    pub documents: Vec<Document>,
+}
+
+/// Something to be read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Document {
+    /// What it is called, as a file would be.
+    pub name: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
 }
 
 /// The program that a name led to, as the kernel starts it.
@@ -191,7 +202,12 @@ codec_struct!(Header {
     cpu,
     files_attached,
     files,
+    documents,
 });
+
+codec_struct!(Document { name, bytes });
+
+impl Element for Document {}
 
 #[cfg(test)]
 mod tests {

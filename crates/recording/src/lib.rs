@@ -31,6 +31,7 @@ mod frame;
 mod header;
 mod identity;
 mod info;
+mod pack;
 mod reader;
 mod writer;
 
@@ -39,9 +40,10 @@ pub use end::{End, EndOutcome, OutputSum};
 pub use entry::{Entry, FileId, MemoryWrite, Output, Stamped, WaitKind};
 pub use error::{ReadError, WriteError};
 pub use frame::Position;
-pub use header::{Clock, CpuIdentity, CpuidWord, Header, SchedulePolicy, Started};
+pub use header::{Clock, CpuIdentity, CpuidWord, Document, Header, SchedulePolicy, Started};
 pub use identity::{ContentHash, FileIdentity, IdentityError};
 pub use info::{Info, InfoFile, KindCount};
+pub use pack::{PackError, pack};
 pub use reader::{Ending, Reader};
 pub use writer::{Room, Writer, WriterOptions};
 

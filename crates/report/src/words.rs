@@ -15,7 +15,7 @@ use crate::text::{count, number};
 #[must_use]
 pub fn headline(race: &Race) -> String {
     match (Rank::of(race), &race.verdict) {
-        (Rank::SpecViolated, Some(verdict)) => violation(verdict),
+        (Rank::SpecViolated, Some(verdict)) => violation(race, verdict),
         (Rank::OutputDiffers, Some(verdict)) => match &verdict.output_difference {
             Some(difference) => output_differs(difference),
             None => format!(
@@ -36,20 +36,22 @@ pub fn headline(race: &Race) -> String {
     }
 }
 
-fn violation(verdict: &Verdict) -> String {
-    match &verdict.consequence {
-        Some(consequence) if consequence.detail.is_empty() => {
-            consequence_words(consequence.kind).to_owned()
-        }
-        Some(consequence) => {
-            format!(
-                "{}: {}",
-                consequence_words(consequence.kind),
-                sentence(&consequence.detail)
-            )
-        }
-        None => "an order violates the specification".to_owned(),
+fn violation(race: &Race, verdict: &Verdict) -> String {
+    let Some(consequence) = &verdict.consequence else {
+        return "an order violates the specification".to_owned();
+    };
+    let mut text = consequence_words(consequence.kind).to_owned();
+    if !consequence.detail.is_empty() {
+        text.push_str(&format!(": {}", sentence(&consequence.detail)));
     }
+    // What went wrong in a library went wrong because of its caller.
+    let module = &race.accesses[0].module;
+    let stack = &consequence.stack;
+    let own = stack.iter().find(|frame| frame.module == *module);
+    if let Some(place) = own.or(stack.first()) {
+        text.push_str(&format!(", in {}", frame(place)));
+    }
+    text
 }
 
 fn output_differs(difference: &OutputDifference) -> String {

@@ -135,6 +135,13 @@ impl ResultFolder {
         Ok(())
     }
 
+    /// Nothing could be recorded: takes everything away that was made for it. What cannot be removed does no harm.
+    pub fn abandon(&self) {
+        let _ = Self::clear(&self.path);
+        let _ = fs::remove_file(self.path.join(LOCK));
+        let _ = fs::remove_dir(&self.path);
+    }
+
     fn lock(&self) -> Result<File, FolderError> {
         let path = self.path.join(LOCK);
         let opened = File::options()

@@ -127,10 +127,12 @@ fn fill(
         known.ordered_by = ordered_by(&verdict.threads, names);
     }
     known.why = Some(why(verdict, primary));
+    // What shows the class comes before what only shows that the accesses met.
     let evidence = verdict.evidence.iter();
-    known
-        .evidence
-        .extend(evidence.map(|evidence| evidence.path.display().to_string()));
+    known.evidence.splice(
+        0..0,
+        evidence.map(|evidence| evidence.path.display().to_string()),
+    );
 }
 
 fn class(class: Class) -> told::Class {

@@ -14,6 +14,7 @@ use verdict_report::{ReportOptions, findings_text};
 use super::detect::colours;
 use super::exec::{ending, stats};
 use super::run_options::ScheduleArgs;
+use super::shown::from_here;
 use crate::progress::Progress;
 use crate::{CliError, Context, Exit, Format, FormatArgs};
 
@@ -206,14 +207,14 @@ impl Setup {
         match (&args.output, args.format.format) {
             (Some(path), Format::Json) => stats::write(&findings.to_json(), path, context),
             (Some(path), Format::Text) => {
-                let text = findings_text(findings, shown, &|_, text| text.to_owned());
+                let text = findings_text(&from_here(findings), shown, &|_, text| text.to_owned());
                 stats::write(&text, path, context)
             }
             (None, format) => context.report(|out, paint| match format {
                 Format::Json => out.write_all(findings.to_json().as_bytes()),
-                Format::Text => {
-                    out.write_all(findings_text(findings, shown, &colours(paint)).as_bytes())
-                }
+                Format::Text => out.write_all(
+                    findings_text(&from_here(findings), shown, &colours(paint)).as_bytes(),
+                ),
             }),
         }
     }

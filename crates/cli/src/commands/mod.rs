@@ -10,6 +10,7 @@ mod completions;
 mod confirm;
 mod database;
 mod detect;
+mod evidence;
 mod exec;
 mod explore;
 mod fail_on;
@@ -22,6 +23,7 @@ mod replay;
 mod report;
 mod run;
 mod run_options;
+mod shown;
 mod trace;
 
 use clap::Subcommand;
@@ -51,6 +53,8 @@ pub enum Command {
     Explore(explore::Args),
     /// Tell again what a run found: text, HTML, SARIF, JSON
     Report(report::Args),
+    /// Pack what shows a race into one file, for another machine
+    Evidence(evidence::Args),
     /// List the races that the project knows, with every verdict they had
     List(list::Args),
     /// Say what to think of a race, with a reason
@@ -77,6 +81,7 @@ pub(crate) fn run(command: &Command, context: &Context) -> Result<Exit, CliError
         Command::Replay(args) => replay::run(args, context),
         Command::Explore(args) => explore::run(args, context),
         Command::Report(args) => report::run(args, context),
+        Command::Evidence(args) => evidence::run(args, context),
         Command::List(args) => list::run(args, context),
         Command::Mark(args) => mark::run(args, context),
         Command::Confirm(args) => confirm::run(args, context),

@@ -12,7 +12,9 @@ use verdict_report::{
 use verdict_results::ResultFolder;
 
 use super::database::{DatabaseArgs, today};
+use super::evidence;
 use super::fail_on::FailOn;
+use super::shown::from_here;
 use crate::{CliError, Context, Exit};
 
 const EXAMPLES: &str = "\
@@ -29,7 +31,7 @@ FILE `-` is standard output. Without any form, text is printed.";
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The result folder, or a file of races or verdicts (JSON)
+    /// The result folder, a file of races or verdicts (JSON), or what `verdict evidence` has made
     #[arg(value_name = "DIR")]
     results: PathBuf,
 
@@ -76,20 +78,25 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         (&args.github, "", Form::Github),
         (&args.text, "", Form::Text),
     ];
+    let shown = from_here(&findings);
+    let of = |form: Form| match form {
+        Form::Json => &findings,
+        _ => &shown,
+    };
     let nothing_asked = files.iter().all(|(file, ..)| file.is_none());
     if nothing_asked {
-        print(&findings, options, Form::Text, context)?;
+        print(&shown, options, Form::Text, context)?;
     }
     for (file, name, form) in files {
         match file.as_deref().map(Path::new) {
             None => {}
-            Some(file) if file == Path::new("-") => print(&findings, options, form, context)?,
+            Some(file) if file == Path::new("-") => print(of(form), options, form, context)?,
             // Given without a file.
             Some(file) if file == Path::new("") => {
                 let file = beside(&args.results, name);
-                write(&file, &findings, options, form, context)?;
+                write(&file, of(form), options, form, context)?;
             }
-            Some(file) => write(file, &findings, options, form, context)?,
+            Some(file) => write(file, of(form), options, form, context)?,
         }
     }
     Ok(args.fail_on.exit(&findings))
@@ -106,6 +113,9 @@ enum Form {
 
 /// Of a folder, what the run kept; of a file, what is in it.
 fn load(results: &Path) -> Result<(ProgramFindings, Option<Comparison>), CliError> {
+    if verdict_recording::is_recording(results) {
+        return Ok((evidence::findings(results)?, None));
+    }
     if results.is_file() {
         let bytes = std::fs::read(results).map_err(|error| {
             CliError::bad_input(format_args!(

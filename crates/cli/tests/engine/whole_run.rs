@@ -115,6 +115,62 @@ fn races_of_the_example_are_reported_and_remembered() {
 }
 
 #[test]
+fn a_name_that_was_mistyped_can_be_typed_again() {
+    let folder = project();
+    let mistyped = run(folder.path(), &["run", "--", "./clases"]);
+    assert_eq!(mistyped.status.code(), Some(3));
+    assert!(!folder.path().join("verdict-out").exists());
+    let again = run(folder.path(), &RUN);
+    assert_eq!(again.status.code(), Some(1));
+}
+
+#[test]
+fn evidence_shows_the_crash_where_nothing_else_is() {
+    let folder = project();
+    run(folder.path(), &RUN);
+    let results = fs::read(folder.path().join("verdict-out/results.json")).unwrap();
+    let results: serde_json::Value = serde_json::from_slice(&results).unwrap();
+    let races = results["races"].as_array().unwrap();
+    let crash = races.iter().find(|race| race["class"] == "spec-violated");
+    let id = crash.unwrap()["id"].as_str().unwrap();
+    let packed = run(folder.path(), &["evidence", &id[..6], "-o", "crash.vrec"]);
+    assert_eq!(packed.status.code(), Some(0), "{packed:?}");
+    // Somewhere else, after the program is gone.
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::rename(
+        folder.path().join("crash.vrec"),
+        elsewhere.path().join("seen.vrec"),
+    )
+    .unwrap();
+    drop(folder);
+    let replayed = run(elsewhere.path(), &["replay", "seen.vrec"]);
+    assert_eq!(replayed.status.code(), Some(128 + 11), "{replayed:?}");
+    let told = run(elsewhere.path(), &["report", "seen.vrec"]);
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("spec-violated  crash: "), "{told}");
+    assert!(told.contains("    verdict replay seen.vrec\n"), "{told}");
+    assert_eq!(told.matches("verdict replay ").count(), 1, "{told}");
+}
+
+#[test]
+fn evidence_that_cannot_be_had_is_refused() {
+    let folder = project();
+    let none = run(folder.path(), &["evidence", "abc"]);
+    assert_eq!(none.status.code(), Some(2));
+    let said = String::from_utf8(none.stderr).unwrap();
+    assert!(
+        said.contains("verdict-out: there is no such folder"),
+        "{said}"
+    );
+    let recorded = run(folder.path(), &["-q", "record", "--", "./classes"]);
+    assert!(recorded.status.success());
+    let report = run(folder.path(), &["report", "classes.vrec"]);
+    assert_eq!(report.status.code(), Some(2));
+    let said = String::from_utf8(report.stderr).unwrap();
+    assert!(said.contains("is a recording without a report"), "{said}");
+}
+
+#[test]
 fn interrupted_at_any_moment_and_resumed_reports_the_same() {
     const INTERRUPTIONS: u32 = 5;
     let folder = project();

@@ -288,6 +288,7 @@ pub(crate) fn header(
         cpu: cpu(),
         files_attached,
         files: files(plan)?,
+        documents: Vec::new(),
     })
 }
 

@@ -40,6 +40,10 @@ pub fn header() -> impl Strategy<Value = Header> {
             cpu,
             files_attached: numbers.3,
             files,
+            documents: vec![Document {
+                name: "findings.json".into(),
+                bytes: numbers.0.to_le_bytes().to_vec(),
+            }],
         },
     )
 }
@@ -138,6 +142,10 @@ pub fn sample() -> (Vec<u8>, Vec<Stamped>) {
         program: b"./queue".to_vec(),
         argv: vec![b"./queue".to_vec()],
         files: vec![FileIdentity::default()],
+        documents: vec![Document {
+            name: "findings.json".into(),
+            bytes: b"{}".to_vec(),
+        }],
         ..Header::default()
     };
     let entries = [

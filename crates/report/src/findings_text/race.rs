@@ -5,7 +5,7 @@ use verdict_findings::{Access, Frame, ProgramFindings, Race, Verdict};
 use super::{ReportOptions, changes, cluster, excerpt, interleaving, tone};
 use crate::plain::{name, one_line, shortened};
 use crate::ranking::Rank;
-use crate::text::{COLUMNS, Paint, Tone};
+use crate::text::{COLUMNS, Paint, Tone, count};
 use crate::words;
 use crate::wrap::hanging;
 
@@ -206,7 +206,10 @@ fn differences(verdict: &Verdict) -> String {
     let mut text = String::new();
     if !verdict.state_differences.is_empty() {
         text.push_str("\n  left behind: as recorded, then in the other order\n");
-        for difference in verdict.state_differences.iter().take(DIFFERENCES_MAX) {
+        // What has no name is for a debugger, and JSON has it.
+        let named = verdict.state_differences.iter();
+        let named: Vec<_> = named.filter(|difference| difference.is_named()).collect();
+        for difference in named.iter().take(DIFFERENCES_MAX) {
             let [variable, old, new] =
                 [&difference.variable, &difference.old, &difference.new].map(|text| name(text));
             text.push_str(&hanging(
@@ -216,9 +219,14 @@ fn differences(verdict: &Verdict) -> String {
                 COLUMNS,
             ));
         }
-        let more = verdict.state_differences.len().checked_sub(DIFFERENCES_MAX);
-        if let Some(more) = more.filter(|more| *more > 0) {
-            text.push_str(&format!("       and {more} more\n"));
+        let more = named.len().saturating_sub(DIFFERENCES_MAX);
+        let unnamed = verdict.state_differences.len() - named.len();
+        if more > 0 {
+            text.push_str(&format!("       and {more} more variables\n"));
+        }
+        if unnamed > 0 {
+            let words = count(unnamed as u64, "word");
+            text.push_str(&format!("       {words} of memory without a name\n"));
         }
     }
     if let Some(difference) = &verdict.output_difference {

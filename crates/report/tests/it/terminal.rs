@@ -57,7 +57,8 @@ fn what_has_changed_is_said() {
     expect![[r#"
         2 races in ./pipeline --workers 2 'in put.txt'
 
-        spec-violated  crash: thread 1 frees `queue->mutex` while thread 2 locks it
+        spec-violated  crash: thread 1 frees `queue->mutex` while thread 2 locks it,
+          in consume at pipeline.c:52:5
           race c0ffee000001; once; found by hb, hybrid; confirmed: together in 97 of 100
           runs; replay-failure in 1 of 1 instance; states differ
           WORSE than before: it was k-witness-harmless until now

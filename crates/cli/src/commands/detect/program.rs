@@ -15,6 +15,7 @@ use verdict_report::{ReportOptions, findings_text};
 use super::{Args, FailOn, colours, pair_by};
 use crate::commands::exec::{ending, stats};
 use crate::commands::replay;
+use crate::commands::shown::from_here;
 use crate::progress::Progress;
 use crate::{CliError, Context, Exit, Format};
 
@@ -138,14 +139,13 @@ fn tell(
     match (&args.output, args.format.format) {
         (Some(path), Format::Json) => stats::write(&findings.to_json(), path, context)?,
         (Some(path), Format::Text) => {
-            let text = findings_text(findings, shown, &|_, text| text.to_owned());
+            let text = findings_text(&from_here(findings), shown, &|_, text| text.to_owned());
             stats::write(&text, path, context)?;
         }
         (None, format) => context.report(|out, paint| match format {
             Format::Json => out.write_all(findings.to_json().as_bytes()),
-            Format::Text => {
-                out.write_all(findings_text(findings, shown, &colours(paint)).as_bytes())
-            }
+            Format::Text => out
+                .write_all(findings_text(&from_here(findings), shown, &colours(paint)).as_bytes()),
         })?,
     }
     if args.explain_sync {

@@ -10,6 +10,7 @@ use verdict_report::{ReportOptions, findings_html, findings_sarif, findings_text
 
 use super::Work;
 use crate::commands::database::{history, today};
+use crate::commands::shown::from_here;
 use crate::{CliError, Exit};
 
 /// Where what has changed since earlier runs is kept, in the result folder.
@@ -22,6 +23,7 @@ pub(super) fn report(work: &Work, undone: Vec<CoverageNote>) -> Result<Exit, Cli
     findings.coverage.extend(undone);
     let (since, history) = remember(work, &findings)?;
     history.apply_marks(&mut findings, today());
+    let findings = from_here(&findings);
     let folder = text_of_bytes(work.folder.path().as_os_str().as_encoded_bytes());
     let options = ReportOptions {
         folder: &folder,

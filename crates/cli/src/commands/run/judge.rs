@@ -141,23 +141,10 @@ fn ask(stage: Stage, findings: &ProgramFindings, id: &str, work: &Work) -> Answe
 /// The result folder may be moved: files in it are named from there.
 fn name_evidence(verdict: &mut Verdict, folder: &Path, name: &str) {
     let folder = text_of_bytes(folder.as_os_str().as_encoded_bytes());
-    let rename = |file: &mut String| {
-        if let Some(inside) = file.strip_prefix(&folder) {
-            *file = format!("{name}{inside}");
-        }
-    };
-    verdict.evidence.iter_mut().for_each(rename);
-    let orders = verdict.orders.iter_mut();
-    orders
-        .filter_map(|order| order.evidence.as_mut())
-        .for_each(rename);
-    let errors = verdict
-        .confirmation
-        .iter_mut()
-        .flat_map(|confirmation| &mut confirmation.errors);
-    errors
-        .filter_map(|error| error.evidence.as_mut())
-        .for_each(rename);
+    verdict.rename_recordings(&|file| {
+        let inside = file.strip_prefix(&folder);
+        Some(inside.map_or_else(|| file.to_owned(), |inside| format!("{name}{inside}")))
+    });
 }
 
 fn text(error: impl Display) -> String {

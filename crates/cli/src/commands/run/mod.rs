@@ -23,6 +23,9 @@ use super::run_options::ScheduleArgs;
 use crate::{CliError, Context, Exit};
 use display::Display;
 
+/// The result folder of a run that says nothing else.
+pub(crate) const DEFAULT_FOLDER: &str = "verdict-out";
+
 const EXAMPLES: &str = "\
 Examples:
   verdict run -- ./queue
@@ -36,7 +39,7 @@ An interrupted run goes on where it was when the same command is given again.";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The result folder
-    #[arg(short, long, value_name = "DIR", default_value = "verdict-out")]
+    #[arg(short, long, value_name = "DIR", default_value = DEFAULT_FOLDER)]
     output: PathBuf,
 
     /// Begin anew, whatever is in the result folder
@@ -144,7 +147,10 @@ fn in_time(limit: Option<Duration>) -> Option<Instant> {
 fn do_stage(stage: Stage, work: &Work) -> Result<bool, CliError> {
     work.display.stage(stage);
     match stage {
-        Stage::Record => record::record(work).map(|()| true),
+        // Whoever mistyped a name wants to type it again, not to be told of results that there are none of.
+        Stage::Record => record::record(work)
+            .inspect_err(|_| work.folder.abandon())
+            .map(|()| true),
         Stage::Detect => detect::detect(work).map(|()| true),
         Stage::Confirm | Stage::Classify => judge::judge(stage, work),
     }
