@@ -62,7 +62,8 @@ impl Executor {
             let threads = self.standing_threads();
             self.finish(Outcome::LimitReached { threads });
         }
-        if replayer.is_over(retired) {
+        // What was passed by will not come again: waiting for it would last for ever.
+        if replayer.is_over(retired) || replayer.is_behind(retired) {
             replayer.stuck(retired, "the thread goes on");
             drop(replayer);
             self.replay_over();

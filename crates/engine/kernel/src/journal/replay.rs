@@ -269,6 +269,11 @@ impl Replayer {
         })
     }
 
+    /// True if the recording has something that should have happened before.
+    pub fn is_behind(&mut self, retired: u64) -> bool {
+        self.peek().is_some_and(|next| next.at < retired)
+    }
+
     /// True if the recording was cut here.
     pub fn is_over(&mut self, retired: u64) -> bool {
         let last = self.peek().is_none();
