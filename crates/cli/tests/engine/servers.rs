@@ -190,3 +190,28 @@ fn ask_all(port: u16, lines: &[&str]) -> String {
     }
     answers
 }
+
+/// From a recording of a server, its clients come again, and so does the signal that ended it.
+#[test]
+fn exploring_memcached() {
+    let recorded = record_with(&memcached(), |command, folder| {
+        let (_, ending) = serve(command, folder, 3);
+        (ending, Vec::new(), Vec::new())
+    });
+    let output = Command::new(env!("CARGO_BIN_EXE_verdict"))
+        .args(["explore", "--runs", "3", "--format", "json"])
+        .arg(recorded.file())
+        .output()
+        .unwrap();
+    let explored: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    for execution in explored["executions"].as_array().unwrap() {
+        assert_eq!(execution["ending"]["kind"], "exited", "{explored:#}");
+        // All requests of all clients were answered, which takes instructions.
+        let (made, least) = (
+            execution["instructions"].as_u64().unwrap(),
+            recorded.execution.stats["instructions"].as_u64().unwrap() / 2,
+        );
+        assert!(made > least, "{made} instructions, recorded {least} twice");
+    }
+}

@@ -283,6 +283,35 @@ fn a_replay_stops_where_it_is_told_to() {
 }
 
 #[test]
+fn there_is_nothing_to_explore_without_a_choice() {
+    let recorded = Recorded::new(&[]);
+    recorded.check(
+        &["explore"],
+        &expect![[r#"
+            --- stderr
+            error: guest.vrec: the recorded program never has a second thread, so there is only one schedule
+            help: `verdict replay --show-schedule` says which thread ran when
+            --- exit 2
+        "#]],
+    );
+    let all_alike = recorded.said(&["-q", "explore", "--from", "0:1000", "--runs", "2"]);
+    expect![[r#"
+        --- stdout
+        guest.vrec: 2 executions from instruction 1,000 on, each with a random schedule of its own
+                2  ended with code 5, output "said", for example with seed 0
+        Input after that moment: what the recording has, in order, then the end of file; 0 of the executions asked for input that is not there.
+        --- exit 0
+    "#]]
+    .assert_eq(&all_alike);
+    recorded.change(|bytes| *bytes.last_mut().unwrap() ^= 1);
+    let said = recorded.said(&["explore"]);
+    assert!(
+        said.ends_with("its content has another checksum\n--- exit 2\n"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_program_that_cannot_be_run_leaves_older_recordings_alone() {
     let recorded = Recorded::new(&[]);
     let before = fs::read(recorded.file()).unwrap();

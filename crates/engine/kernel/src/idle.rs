@@ -183,6 +183,9 @@ impl Kernel {
     }
 
     fn idle_live(&mut self) -> Idle {
+        if self.next_recorded_signal() {
+            return Idle::Progress;
+        }
         let waits = self
             .threads
             .iter()

@@ -167,6 +167,12 @@ impl Kernel {
             };
             let mut info = SignalInfo::from_process(number, code, pid, uid);
             info.bytes[24..32].copy_from_slice(&value.to_le_bytes());
+            // Children are not made again, and those that seem to be say so themselves.
+            if let (Some(world), None) = (&mut self.following, thread)
+                && number != libc::SIGCHLD
+            {
+                world.hear_signal(&info.bytes);
+            }
             match thread {
                 Some(thread) if (thread as usize) < self.threads.len() => {
                     self.send_to_thread(thread as usize, info);

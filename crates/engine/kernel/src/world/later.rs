@@ -3,10 +3,11 @@
 //! A copy of the executor follows the recording to its end while its world keeps step, and writes down whatever comes
 //! from outside ([`Arrived`]). The execution that leaves gets all of it ([`World::give`]): bytes in the order in which
 //! they were read, connections in the order in which they were accepted, files as they were found. Everything is there
-//! at once: nobody outside waits for an answer before the next request.
+//! at once: nobody outside waits for an answer before the next request. Signals come when the guest waits and has had
+//! all of that.
 //!
 //! What even the recording does not have is counted ([`World::beyond`]) and answered by the policy ([`AfterInput`]).
-//! Datagrams and signals from outside do not come again.
+//! Datagrams from outside do not come again.
 
 use super::output::{AfterInput, Input};
 use super::table::{Description, DescriptionId, Object};
@@ -48,6 +49,8 @@ pub enum Arrived {
     Present(Vec<u8>),
     /// There was nothing, and now there is.
     Absent(Vec<u8>),
+    /// A signal for the process, as the guest sees it.
+    Signal(Vec<u8>),
 }
 
 /// What is still to come from outside, and what was asked for beyond that.
@@ -59,6 +62,8 @@ pub(super) struct Later {
     ended: BTreeSet<DescriptionId>,
     /// The end of standard input was seen.
     input_ended: bool,
+    /// Signals that came then.
+    signals: VecDeque<Vec<u8>>,
     beyond: u64,
 }
 
@@ -148,6 +153,7 @@ impl World {
                 } => self.restore_bytes(&path, offset, &bytes),
                 Arrived::Present(path) => self.bring_back(&path, env),
                 Arrived::Absent(path) => self.take_away(&path, env),
+                Arrived::Signal(info) => self.later.signals.push_back(info),
             }
         }
         self.input = Input::Data {
@@ -167,6 +173,24 @@ impl World {
                 description.edges.0 += 1;
             }
         }
+    }
+
+    /// A signal from outside has come.
+    pub(crate) fn hear_signal(&mut self, info: &[u8]) {
+        self.hear(|| Arrived::Signal(info.to_vec()));
+    }
+
+    /// The next signal that came then, once the guest waits and has had all that came before.
+    pub(crate) fn next_signal(&mut self) -> Option<Vec<u8>> {
+        let open = |id: &DescriptionId| self.table.descriptions.contains_key(id);
+        let data = |(id, data): (&DescriptionId, &VecDeque<Vec<u8>>)| !data.is_empty() && open(id);
+        let waits = |(id, waiting): (&DescriptionId, &VecDeque<Connection>)| {
+            !waiting.is_empty() && open(id)
+        };
+        if self.later.data.iter().any(data) || self.later.connections.iter().any(waits) {
+            return None;
+        }
+        self.later.signals.pop_front()
     }
 
     fn restore_bytes(&mut self, path: &[u8], offset: u64, bytes: &[u8]) {
@@ -289,6 +313,7 @@ impl Arrived {
                 } => (3, [*offset, 0], [path, bytes]),
                 Arrived::Present(path) => (4, [0, 0], [path, &[]]),
                 Arrived::Absent(path) => (5, [0, 0], [path, &[]]),
+                Arrived::Signal(info) => (6, [0, 0], [info, &[]]),
             };
             out.push(tag);
             numbers
@@ -339,6 +364,7 @@ impl Arrived {
                 },
                 4 => Arrived::Present(first),
                 5 => Arrived::Absent(first),
+                6 => Arrived::Signal(first),
                 _ => return None,
             });
         }
@@ -371,6 +397,7 @@ mod tests {
             },
             Arrived::Present(b"/b".to_vec()),
             Arrived::Absent(b"/c".to_vec()),
+            Arrived::Signal(vec![15; 128]),
         ];
         let bytes = Arrived::to_bytes(&all);
         assert_eq!(Arrived::from_bytes(&bytes).unwrap(), all);

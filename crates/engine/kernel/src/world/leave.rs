@@ -4,7 +4,7 @@ use super::mapped::SharedMapping;
 use super::table::Object;
 use super::{AfterInput, Arrived, Env};
 use crate::thread::{Call, State, Wait};
-use crate::{Journal, Kernel, Recorder};
+use crate::{Journal, Kernel, Recorder, SignalInfo};
 use verdict_cpu::layout::PAGE;
 use verdict_recording::Entry;
 
@@ -61,6 +61,25 @@ impl Kernel {
                 });
             }
         }
+    }
+
+    /// A signal that came after the moment at which the recording was left comes now, if there is one.
+    pub(crate) fn next_recorded_signal(&mut self) -> bool {
+        let next = self.world.as_mut().and_then(|world| world.next_signal());
+        let Some(bytes) = next else {
+            return false;
+        };
+        let word = |at: usize| {
+            let bytes = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
+            i32::from_le_bytes(bytes.unwrap_or_default())
+        };
+        let mut info = SignalInfo::from_process(word(0), word(8), word(16), word(20) as u32);
+        for (to, from) in info.bytes.iter_mut().zip(&bytes) {
+            *to = *from;
+        }
+        self.note_signal(&info, None);
+        self.signal_from_outside(info);
+        true
     }
 
     /// The world that keeps step learns of a file that was mapped as shared memory.
