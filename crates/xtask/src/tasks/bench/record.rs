@@ -160,7 +160,7 @@ impl Bench {
             exec / native,
             record / native,
             replay / native,
-            info["bytes"],
+            info["bytes"].to_string(),
             info["bits_per_instruction"].as_f64().unwrap_or(f64::NAN)
         );
         Ok(())
