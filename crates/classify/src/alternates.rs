@@ -1,11 +1,11 @@
 //! What copies try from the moment before an instance, and what that says.
 
 use crate::output::difference;
-use crate::state::compare;
+use crate::state::Compared;
 use crate::{Class, Evidence, Instance, Options, Primary, ReplayOutcome, Verdict};
 use std::path::PathBuf;
 use verdict_confirm::{Ended, EndedKind};
-use verdict_explore::{AlternateState, RacingAccess};
+use verdict_explore::{AccessOrder, AlternateState, RacingAccess, SegmentEnd, SegmentsStart};
 use verdict_launch::{Copied, Request};
 use verdict_protocol::{Exploration, Outcome, RunSchedule, WaitingThread};
 use verdict_schedule::SplitMix;
@@ -20,27 +20,26 @@ const APART_MAX: u64 = 200_000_000;
 /// One thing that a copy tries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Try {
-    /// The two segments as they were.
-    RecordedSegments,
-    /// The two segments the other way round.
-    SwappedSegments,
+    /// The two segments as they were, until both threads stand here.
+    RecordedSegments(Option<[SegmentEnd; 2]>),
+    /// The two segments the other way round; the first thread passes the place where it shall stop so many times.
+    SwappedSegments(Option<[SegmentEnd; 2]>, u32),
     /// The other order to the end; with a seed, everything after it at random.
     Alternate(Option<u64>),
+    /// The recorded order, with the first access as late as the second one allows. (Sen 2008: two accesses that face each
+    /// other may do harm in either order.)
+    Late,
     /// The recorded order, and everything after it at random: what the schedule alone can do.
     Control(u64),
 }
 
-/// Everything that is tried from the moment before an instance.
+/// What is tried to the program's end from the moment before an instance.
 pub(crate) fn tries(options: &Options, instance: &Instance) -> Vec<Try> {
     let mut random = SplitMix::new(options.seed ^ instance.retired);
     let seeds: Vec<u64> = (0..options.schedules.saturating_sub(1))
         .map(|_| random.next_u64() >> 16)
         .collect();
-    let mut tries = vec![
-        Try::RecordedSegments,
-        Try::SwappedSegments,
-        Try::Alternate(None),
-    ];
+    let mut tries = vec![Try::Alternate(None), Try::Late];
     tries.extend(seeds.iter().map(|seed| Try::Alternate(Some(*seed))));
     tries.extend(seeds.iter().map(|seed| Try::Control(*seed)));
     tries
@@ -58,7 +57,7 @@ impl Try {
         let (first, second) = (instance.first.clone(), instance.second.clone());
         let racing = vec![first.pc, second.pc];
         let limit = primary.instructions * LONGER + EXTRA_INSTRUCTIONS;
-        let segments = |first: RacingAccess, second: RacingAccess| Request {
+        let segments = |first: RacingAccess, second: RacingAccess, wanted, start, skips| Request {
             watched: racing
                 .iter()
                 .chain(&options.switch_points)
@@ -71,11 +70,18 @@ impl Try {
                 first,
                 second,
                 length_max: options.segment_max,
+                wanted,
+                start,
+                skips,
             })
         };
         match self {
-            Try::RecordedSegments => segments(first, second),
-            Try::SwappedSegments => segments(second, first),
+            Try::RecordedSegments(wanted) => {
+                segments(first, second, wanted, SegmentsStart::Second, 0)
+            }
+            Try::SwappedSegments(wanted, skips) => {
+                segments(second, first, wanted, SegmentsStart::First, skips)
+            }
             Try::Alternate(seed) => Request {
                 watched: racing,
                 instructions_max: Some(limit),
@@ -83,8 +89,21 @@ impl Try {
                 ..Request::new(RunSchedule::Alternate {
                     first,
                     second,
+                    order: AccessOrder::Turned,
                     quantum: options.quantum,
                     seed,
+                })
+            },
+            Try::Late => Request {
+                watched: racing,
+                instructions_max: Some(limit),
+                recording,
+                ..Request::new(RunSchedule::Alternate {
+                    first,
+                    second,
+                    order: AccessOrder::Kept,
+                    quantum: options.quantum,
+                    seed: None,
                 })
             },
             // The recorded order is kept, too: what is random comes after it.
@@ -95,6 +114,7 @@ impl Try {
                 ..Request::new(RunSchedule::Alternate {
                     first: second,
                     second: first,
+                    order: AccessOrder::Turned,
                     quantum: options.quantum,
                     seed: Some(seed),
                 })
@@ -112,24 +132,40 @@ pub(crate) struct Judged {
 }
 
 /// Puts together what the copies of one instance came to.
-pub(crate) fn judge(primary: &Primary, instance: &Instance, results: &[(Try, Copied)]) -> Judged {
+pub(crate) fn judge(
+    primary: &Primary,
+    compared: Option<Compared>,
+    results: &[(Try, Copied)],
+) -> Judged {
     let mut verdict = Verdict::unknown();
     let mut shown_by = None;
-    let replay = replay(instance, results, &mut verdict);
+    let replay = compared.as_ref().map(|compared| compared.outcome);
+    if let Some(compared) = compared {
+        verdict.states_differ = Some(compared.outcome == ReplayOutcome::StateChange);
+        verdict.instances.off_path = u64::from(compared.off_path);
+        verdict.words = compared.words;
+    }
     let controls: Vec<&Exploration> = results
         .iter()
         .filter(|(tried, _)| matches!(tried, Try::Control(_)))
         .filter_map(|(_, copied)| explored(copied))
         .collect();
     for (tried, copied) in results {
-        let (Try::Alternate(_), Some(alternate)) = (tried, explored(copied)) else {
+        let Some(alternate) = explored(copied) else {
             continue;
         };
-        let class = class_of(primary, alternate, &controls, &mut verdict);
+        let class = match tried {
+            Try::Alternate(_) => class_of(primary, alternate, &controls, &mut verdict),
+            // In the recorded order, only harm is news.
+            Try::Late if is_enforced(alternate) && fails(alternate) => {
+                harm(primary, alternate, &controls, &mut verdict)
+            }
+            _ => continue,
+        };
         if class == Some(Class::KWitnessHarmless) {
             verdict.k += 1;
         }
-        if verdict.class.is_none() || class.is_some_and(|class| Some(class) < verdict.class) {
+        if class.is_some_and(|class| verdict.class.is_none_or(|worst| class < worst)) {
             verdict.class = class;
             shown_by = Some(*tried);
         }
@@ -149,28 +185,6 @@ pub(crate) fn judge(primary: &Primary, instance: &Instance, results: &[(Try, Cop
     }
 }
 
-fn replay(
-    instance: &Instance,
-    results: &[(Try, Copied)],
-    verdict: &mut Verdict,
-) -> Option<ReplayOutcome> {
-    let of = |wanted: Try| {
-        results
-            .iter()
-            .find(|(tried, _)| *tried == wanted)
-            .map(|(_, copied)| copied)
-    };
-    let threads = [instance.first.thread, instance.second.thread];
-    let (outcome, words) = compare(
-        of(Try::RecordedSegments)?,
-        of(Try::SwappedSegments)?,
-        threads,
-    )?;
-    verdict.states_differ = Some(outcome != ReplayOutcome::NoStateChange);
-    verdict.words = words;
-    Some(outcome)
-}
-
 fn explored(copied: &Copied) -> Option<&Exploration> {
     match copied {
         Copied::Explored(exploration) => Some(exploration),
@@ -185,13 +199,10 @@ fn class_of(
     controls: &[&Exploration],
     verdict: &mut Verdict,
 ) -> Option<Class> {
-    let enforced = matches!(
-        alternate.alternate,
-        Some(AlternateState::Enforced | AlternateState::Passing)
-    );
-    if !enforced {
+    if !is_enforced(alternate) {
         if verdict.threads.is_empty() {
             verdict.threads = standing(&alternate.report.outcome);
+            verdict.looping = alternate.looping.clone();
         }
         return Some(Class::SingleOrdering);
     }
@@ -200,13 +211,8 @@ fn class_of(
         verdict.not_covered.push(ended.detail);
         return None;
     }
-    if let Some(violation) = violation(primary, &ended, controls) {
-        if verdict.class != Some(Class::SpecViolated) {
-            verdict.threads = standing(&alternate.report.outcome);
-            verdict.place = place(&alternate.report.outcome);
-            verdict.consequence = Some(violation);
-        }
-        return Some(Class::SpecViolated);
+    if let Some(class) = harm(primary, alternate, controls, verdict) {
+        return Some(class);
     }
     let usual = |hash: u64| controls.iter().any(|control| control.output_hash == hash);
     let difference = difference(&primary.exploration, alternate)
@@ -219,6 +225,35 @@ fn class_of(
         return Some(Class::OutputDiffers);
     }
     Some(Class::KWitnessHarmless)
+}
+
+fn is_enforced(alternate: &Exploration) -> bool {
+    matches!(
+        alternate.alternate,
+        Some(AlternateState::Enforced | AlternateState::Passing)
+    )
+}
+
+fn fails(alternate: &Exploration) -> bool {
+    Ended::of_exploration(alternate).kind.is_error()
+}
+
+/// Says that the specification is violated, where it is.
+fn harm(
+    primary: &Primary,
+    alternate: &Exploration,
+    controls: &[&Exploration],
+    verdict: &mut Verdict,
+) -> Option<Class> {
+    let ended = Ended::of_exploration(alternate);
+    let violation = violation(primary, &ended, controls)?;
+    if verdict.class != Some(Class::SpecViolated) {
+        verdict.threads = standing(&alternate.report.outcome);
+        verdict.looping = alternate.looping.clone();
+        verdict.place = place(&alternate.report.outcome);
+        verdict.consequence = Some(violation);
+    }
+    Some(Class::SpecViolated)
 }
 
 /// Something goes wrong in one order and not in the other.
@@ -262,6 +297,7 @@ pub(crate) fn merge(all: &mut Verdict, judged: Judged) {
     }
     all.replay = all.replay.max(judged.replay);
     let one = judged.verdict;
+    all.instances.off_path += one.instances.off_path;
     if one.states_differ == Some(true) && all.states_differ != Some(true) {
         all.words = one.words.clone();
     }
@@ -282,6 +318,7 @@ pub(crate) fn merge(all: &mut Verdict, judged: Judged) {
         all.consequence = one.consequence;
         all.place = one.place;
         all.threads = one.threads;
+        all.looping = one.looping;
         all.output = one.output;
         all.evidence = one.evidence;
     }

@@ -15,6 +15,8 @@ pub struct Instance {
     pub retired: u64,
     /// The access that came second.
     pub second: RacingAccess,
+    /// Neither of the two threads accessed the same memory at these sites in between: the two could have met.
+    pub adjacent: bool,
 }
 
 /// The instances of a race among the stops of the primary, in order of the first access.
@@ -25,11 +27,20 @@ pub(crate) fn instances(race: &Race, stops: &[WatchedStop]) -> Vec<Instance> {
         .collect();
     let mut found = Vec::new();
     for (index, first) in mine.iter().enumerate() {
-        let partner = mine[index + 1..]
+        let ahead = &mine[index + 1..];
+        let partner = ahead
             .iter()
             .take(LOOK_AHEAD)
-            .find_map(|second| meet(race, first, second));
-        found.extend(partner);
+            .enumerate()
+            .find_map(|(at, second)| Some((at, meet(race, first, second)?)));
+        if let Some((at, instance)) = partner {
+            let between = &ahead[..at];
+            let adjacent = !between.iter().any(|stop| touches(stop, &instance));
+            found.push(Instance {
+                adjacent,
+                ..instance
+            });
+        }
     }
     found
 }
@@ -51,11 +62,28 @@ fn meet(race: &Race, first: &WatchedStop, second: &WatchedStop) -> Option<Instan
                     instructions: first.instructions,
                     retired: first.retired,
                     second: access(second, *b),
+                    adjacent: true,
                 });
             }
         }
     }
     None
+}
+
+/// True if one of the two threads accesses what the instance is about.
+fn touches(stop: &WatchedStop, instance: &Instance) -> bool {
+    let (first, second) = (&instance.first, &instance.second);
+    let own = stop.thread == first.thread || stop.thread == second.thread;
+    let overlaps = |address: u64, len: u64| {
+        let with = |access: &RacingAccess| {
+            address < access.address + access.len && access.address < address + len
+        };
+        with(first) && with(second)
+    };
+    own && stop
+        .accesses
+        .iter()
+        .any(|(address, len, _)| overlaps(*address, *len))
 }
 
 fn access(stop: &WatchedStop, (address, len, write): (u64, u64, bool)) -> RacingAccess {
@@ -68,13 +96,18 @@ fn access(stop: &WatchedStop, (address, len, write): (u64, u64, bool)) -> Racing
     }
 }
 
-/// Which instances are tried: the first ones, and some of the rest at equal distances.
+/// Which instances are tried: some at equal distances, of those whose accesses could have met, if there are any.
 pub(crate) fn chosen(instances: &[Instance], max: usize) -> Vec<Instance> {
-    if instances.len() <= max {
-        return instances.to_vec();
+    let adjacent: Vec<&Instance> = instances.iter().filter(|one| one.adjacent).collect();
+    let from: Vec<&Instance> = match adjacent.is_empty() {
+        true => instances.iter().collect(),
+        false => adjacent,
+    };
+    if from.len() <= max {
+        return from.into_iter().cloned().collect();
     }
     (0..max)
-        .map(|index| instances[index * instances.len() / max].clone())
+        .map(|index| from[index * from.len() / max].clone())
         .collect()
 }
 
@@ -147,5 +180,19 @@ mod tests {
         assert_eq!(all.len(), 999);
         let tried: Vec<u64> = chosen(&all, 4).iter().map(|i| i.retired).collect();
         assert_eq!(tried, [0, 249, 499, 749]);
+    }
+
+    #[test]
+    fn accesses_with_others_of_the_same_threads_between_them_could_not_have_met() {
+        let stops = [
+            stop(1, 0x10, 0x100, false, 1),
+            stop(1, 0x20, 0x100, true, 2),
+            stop(2, 0x10, 0x100, false, 3),
+            stop(2, 0x20, 0x100, true, 4),
+        ];
+        let found = instances(&race(), &stops);
+        let tried: Vec<u64> = chosen(&found, 4).iter().map(|one| one.retired).collect();
+        assert_eq!(found.len(), 2);
+        assert_eq!(tried, [2]);
     }
 }

@@ -43,6 +43,8 @@ pub struct Race {
 pub struct Options {
     /// Alternates with other schedules after the race, for each instance (M_a).
     pub schedules: u32,
+    /// Alternates are followed to the program's end; without, replay analysis is all there is.
+    pub consequences: bool,
     /// Instances of a race that are tried; the others are counted.
     pub instances_max: usize,
     /// Of every random choice.
@@ -63,12 +65,13 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             schedules: 2,
+            consequences: true,
             instances_max: 4,
             seed: 0,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             time_limit: None,
             quantum: 100_000,
-            segment_max: 20_000,
+            segment_max: 1_000_000,
             switch_points: Vec::new(),
         }
     }

@@ -2,11 +2,15 @@
 
 use crate::alternates::{Try, evidence, judge, merge, tries};
 use crate::instances::{chosen, instances};
-use crate::{ClassifyError, Evidence, Instance, Options, Race, Verdict};
+use crate::state::{Came, Compared, came, compare, mirrored, same_ends};
+use crate::{ClassifyError, Evidence, Instance, Options, Race, ReplayOutcome, Verdict};
 use std::path::{Path, PathBuf};
 use verdict_confirm::Ended;
+use verdict_explore::SegmentEnd;
 use verdict_launch::{Advanced, Copied, Ending, Explorer, LaunchOptions, Request};
-use verdict_protocol::{ExecutorConfig, Exploration, Moment, Outcome, RunSchedule};
+use verdict_protocol::{
+    ExecutorConfig, Exploration, LaterInput, MemoryChanges, Mode, Moment, Outcome, RunSchedule,
+};
 
 /// The primary takes at most so many instructions.
 const PRIMARY_MAX: u64 = 100_000_000_000;
@@ -24,7 +28,8 @@ pub struct Primary {
     pub recording: PathBuf,
 }
 
-/// Classifies races of a program. `folder` takes recordings; `progress` hears of every instance: how many are done, and
+/// Classifies races of a program. With a configuration that replays, the recording is followed until there is a second
+/// thread, and what it had to read is there after that, too. `folder` takes recordings; `progress` hears of every instance: how many are done, and
 /// how many there are.
 pub fn classify(
     config: &ExecutorConfig,
@@ -34,10 +39,14 @@ pub fn classify(
     folder: &Path,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(Primary, Vec<Verdict>), ClassifyError> {
-    let mut explorer = Explorer::start(config, launch, folder, true)?;
+    let recorded = matches!(config.mode, Mode::Replay { .. });
+    let mut explorer = Explorer::start(config, launch, folder, !recorded)?;
     match explorer.advance(Moment::SecondThread)? {
         Advanced::Reached { .. } => {}
         Advanced::Ended(ending) => return Err(refused(&ending)),
+    }
+    if recorded {
+        explorer.leave(LaterInput::Recorded, true)?;
     }
     let primary = run_primary(&mut explorer, races, options, folder)?;
     let mut verdicts: Vec<Verdict> = races.iter().map(|_| Verdict::unknown()).collect();
@@ -172,15 +181,127 @@ impl At<'_> {
         Ok(results.into_iter().flatten().collect())
     }
 
-    fn try_all(&mut self, verdict: &mut Verdict, file: PathBuf) -> Result<(), ClassifyError> {
-        let tries = tries(self.options, self.instance);
+    /// Replay analysis: both orders, until both threads stand in the same places.
+    fn replay(
+        &mut self,
+        recorded: &Copied,
+        swapped: &Copied,
+    ) -> Result<Option<Compared>, ClassifyError> {
+        let threads = [self.instance.first.thread, self.instance.second.thread];
+        let failed = |outcome| {
+            Some(Compared {
+                outcome,
+                words: Vec::new(),
+                off_path: true,
+            })
+        };
+        let (changes, ends) = match came(recorded) {
+            Came::ToTheEnd { changes, ends } => (changes, ends),
+            // The second access cannot be reached while the first is not made.
+            Came::Nowhere => return Ok(failed(ReplayOutcome::ReplayFailure)),
+            _ => return Ok(None),
+        };
+        let other_ends = match came(swapped) {
+            Came::Unknown => return Ok(None),
+            Came::Nowhere => return Ok(failed(ReplayOutcome::ReplayFailure)),
+            Came::Broken | Came::Astray => return Ok(failed(ReplayOutcome::StateChange)),
+            Came::ToTheEnd {
+                changes: other,
+                ends: other_ends,
+            } if same_ends(ends, other_ends) => {
+                let compared = compare(changes, other, threads);
+                return self.look_again(compared, changes, ends, threads).map(Some);
+            }
+            Came::ToTheEnd { ends, .. } => ends,
+        };
+        // The other order runs on to where the recorded one came.
+        let longer = self.run_one(Try::SwappedSegments(Some(mirrored(ends)), 0))?;
+        let (other, other_ends) = match came(&longer) {
+            Came::Unknown => return Ok(None),
+            Came::ToTheEnd {
+                changes: other,
+                ends: came_to,
+            } if same_ends(ends, came_to) => {
+                return Ok(Some(compare(changes, other, threads)));
+            }
+            // It had to go further, since one waited for the other.
+            Came::ToTheEnd {
+                changes: other,
+                ends: came_to,
+            } => (other, came_to),
+            // It left out what the recorded order did.
+            _ => match came(swapped) {
+                Came::ToTheEnd { changes: other, .. } => (other, other_ends),
+                _ => return Ok(None),
+            },
+        };
+        if other_ends.contains(&SegmentEnd::Cut) {
+            return Ok(failed(ReplayOutcome::StateChange));
+        }
+        // The recorded order runs on to where the other one came.
+        let recorded = self.run_one(Try::RecordedSegments(Some(mirrored(other_ends))))?;
+        Ok(match came(&recorded) {
+            Came::ToTheEnd { changes, ends } if same_ends(ends, other_ends) => {
+                Some(compare(changes, other, threads))
+            }
+            _ => failed(ReplayOutcome::StateChange),
+        })
+    }
+
+    /// A thread that polls comes by the same place every round. If the other order came there on another path and left another
+    /// state, it may have been a round too early.
+    fn look_again(
+        &mut self,
+        compared: Compared,
+        changes: &MemoryChanges,
+        ends: [SegmentEnd; 2],
+        threads: [u32; 2],
+    ) -> Result<Compared, ClassifyError> {
+        if compared.outcome != ReplayOutcome::StateChange || !compared.off_path {
+            return Ok(compared);
+        }
+        let later = self.run_one(Try::SwappedSegments(Some(mirrored(ends)), 1))?;
+        let again = match came(&later) {
+            Came::ToTheEnd {
+                changes: other,
+                ends: came_to,
+            } if same_ends(ends, came_to) => compare(changes, other, threads),
+            _ => return Ok(compared),
+        };
+        let same = again.outcome == ReplayOutcome::NoStateChange;
+        Ok(if same { again } else { compared })
+    }
+
+    fn run_one(&mut self, tried: Try) -> Result<Copied, ClassifyError> {
+        let request = self.request(tried, None);
+        let copied = self.run(vec![request])?.pop();
+        Ok(copied.unwrap_or(Copied::TimedOut))
+    }
+
+    fn try_each(&mut self, tries: &[Try]) -> Result<Vec<(Try, Copied)>, ClassifyError> {
         let requests = tries
             .iter()
             .map(|tried| self.request(*tried, None))
             .collect();
         let results = self.run(requests)?;
-        let results: Vec<(Try, Copied)> = tries.into_iter().zip(results).collect();
-        let mut judged = judge(self.primary, self.instance, &results);
+        Ok(tries.iter().copied().zip(results).collect())
+    }
+
+    fn try_all(&mut self, verdict: &mut Verdict, file: PathBuf) -> Result<(), ClassifyError> {
+        let segments = [Try::RecordedSegments(None), Try::SwappedSegments(None, 0)];
+        let orders = self.try_each(&segments)?;
+        let compared = match orders.as_slice() {
+            [(_, recorded), (_, swapped)] => self.replay(recorded, swapped)?,
+            _ => None,
+        };
+        // What leaves the same state behind leads to the same: one such instance of a race is followed to the end.
+        let same = compared.as_ref().map(|compared| compared.outcome);
+        let known = verdict.class.is_some() && same == Some(ReplayOutcome::NoStateChange);
+        let results = match known || !self.options.consequences {
+            true => Vec::new(),
+            false => self.try_each(&tries(self.options, self.instance))?,
+        };
+        let mut judged = judge(self.primary, compared, &results);
         let is_news = verdict
             .class
             .is_none_or(|class| judged.verdict.class < Some(class));

@@ -1,19 +1,19 @@
 //! Replay analysis: do both orders leave the same state behind? (Narayanasamy et al. 2007, section 4)
 
 use std::collections::BTreeMap;
-use verdict_explore::SegmentsState;
+use verdict_explore::{SegmentEnd, SegmentsState};
 use verdict_launch::Copied;
 use verdict_protocol::{MemoryChanges, Outcome, ThreadState};
 
-/// What both orders of one instance left behind.
+/// What both orders of one instance left behind. Of several instances the last in this list counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ReplayOutcome {
     /// The same.
     NoStateChange,
-    /// Something else.
-    StateChange,
-    /// The other order cannot be replayed: it is blocked, it crashes, or it takes another path.
+    /// Nothing, since the other order cannot be had.
     ReplayFailure,
+    /// Something else: other values, other places, or a program that is broken.
+    StateChange,
 }
 
 /// A word of memory that the two orders leave differently.
@@ -30,45 +30,96 @@ pub struct WordDifference {
 /// Differences that are kept.
 const DIFFERENCES_MAX: usize = 64;
 
-/// Compares what the two orders left behind. `None` if the recorded order itself could not be followed to the end of both
-/// segments: then nothing can be said.
-pub(crate) fn compare(
-    primary: &Copied,
-    alternate: &Copied,
-    threads: [u32; 2],
-) -> Option<(ReplayOutcome, Vec<WordDifference>)> {
-    let before = finished(primary)?;
-    let Some(after) = finished(alternate) else {
-        return Some((ReplayOutcome::ReplayFailure, Vec::new()));
+/// What both orders of one instance come to.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Compared {
+    pub(crate) outcome: ReplayOutcome,
+    /// Words that differ.
+    pub(crate) words: Vec<WordDifference>,
+    /// The other order leaves the path of the recorded one: who has only the recording cannot follow it.
+    pub(crate) off_path: bool,
+}
+
+/// How far one order came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Came<'a> {
+    /// Both accesses are made and both threads stand where they shall.
+    ToTheEnd {
+        /// What they have changed.
+        changes: &'a MemoryChanges,
+        /// Where they stand, in the order of the accesses.
+        ends: [SegmentEnd; 2],
+    },
+    /// Both accesses are made, but a thread does not come to where it shall.
+    Astray,
+    /// The first access was made, and then the program broke or came to an end.
+    Broken,
+    /// The first access could not be made: this order cannot be had.
+    Nowhere,
+    /// The copy was lost.
+    Unknown,
+}
+
+/// How far a copy came that ran two segments.
+pub(crate) fn came(copied: &Copied) -> Came<'_> {
+    let Copied::Explored(exploration) = copied else {
+        return Came::Unknown;
     };
-    let differences = words(before, after);
-    for thread in threads {
-        let (then, now) = (state(before, thread)?, state(after, thread)?);
-        // How a thread came to its access may differ (a lock that was free or not); where its segment ends must not.
-        if then.rip != now.rip {
-            return Some((ReplayOutcome::ReplayFailure, differences));
+    match (exploration.segments, &exploration.report.outcome) {
+        (_, Outcome::Refused(_) | Outcome::EngineFault(_)) | (None, _) => Came::Unknown,
+        (
+            Some(SegmentsState::Facing | SegmentsState::BringingFirst | SegmentsState::Blocked),
+            _,
+        ) => Came::Nowhere,
+        (Some(SegmentsState::Astray), _) => Came::Astray,
+        (Some(SegmentsState::Done), Outcome::Stopped) => {
+            match (exploration.memory.as_deref(), exploration.segment_ends) {
+                (Some(changes), [Some(first), Some(second)]) => Came::ToTheEnd {
+                    changes,
+                    ends: [first, second],
+                },
+                _ => Came::Unknown,
+            }
         }
+        _ => Came::Broken,
     }
-    let registers_differ = threads.iter().any(|thread| {
-        state(before, *thread).map(|s| s.kept) != state(after, *thread).map(|s| s.kept)
-    });
-    let outcome = if differences.is_empty() && !registers_differ {
+}
+
+/// Where the threads of the other order shall stop.
+pub(crate) fn mirrored([first, second]: [SegmentEnd; 2]) -> [SegmentEnd; 2] {
+    [second, first]
+}
+
+/// True if both threads of one order stand where those of the other do.
+pub(crate) fn same_ends(one: [SegmentEnd; 2], other: [SegmentEnd; 2]) -> bool {
+    let wanted = mirrored(one);
+    (0..2).all(|index| other[index].fits(wanted[index]))
+}
+
+/// Compares what the two orders left behind, with both threads in the same places.
+pub(crate) fn compare(
+    before: &MemoryChanges,
+    after: &MemoryChanges,
+    threads: [u32; 2],
+) -> Compared {
+    let words = words(before, after);
+    let kept = |changes, thread| state(changes, thread).map(|state| (state.kept, state.signals));
+    let registers_differ = threads
+        .iter()
+        .any(|thread| kept(before, *thread) != kept(after, *thread));
+    let length = |changes, thread| state(changes, thread).map(|state| state.instructions);
+    let off_path = threads
+        .iter()
+        .any(|thread| length(before, *thread) != length(after, *thread));
+    let outcome = if words.is_empty() && !registers_differ {
         ReplayOutcome::NoStateChange
     } else {
         ReplayOutcome::StateChange
     };
-    Some((outcome, differences))
-}
-
-fn finished(copied: &Copied) -> Option<&MemoryChanges> {
-    match copied {
-        Copied::Explored(exploration)
-            if exploration.report.outcome == Outcome::Stopped
-                && exploration.segments == Some(SegmentsState::Done) =>
-        {
-            exploration.memory.as_deref()
-        }
-        _ => None,
+    Compared {
+        outcome,
+        words,
+        off_path,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{OutputDifference, ReplayOutcome, WordDifference};
 use std::path::PathBuf;
 use verdict_confirm::Ended;
-use verdict_protocol::{CallStack, WaitingThread};
+use verdict_protocol::{CallStack, Looping, WaitingThread};
 
 /// The four classes (Kasikci et al. 2015, section 3.3), worst first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -29,6 +29,8 @@ pub struct Verdict {
     pub place: Option<Box<CallStack>>,
     /// Everybody, where threads wait or do not come to an end, or where an order is impossible.
     pub threads: Vec<WaitingThread>,
+    /// Those of them that are in loops, and what the loops wait for.
+    pub looping: Vec<Looping>,
     /// For differing output: where.
     pub output: Option<OutputDifference>,
     /// Alternates that came to the same.
@@ -58,6 +60,9 @@ pub struct InstanceCounts {
     pub replay_failure: u64,
     /// Not tried.
     pub not_tried: u64,
+    /// Those of the tried ones whose other order leaves the path of the recorded one, so that a replayer with nothing but
+    /// the recording fails.
+    pub off_path: u64,
 }
 
 /// A recording and what it shows.
@@ -77,6 +82,7 @@ impl Verdict {
             consequence: None,
             place: None,
             threads: Vec::new(),
+            looping: Vec::new(),
             output: None,
             k: 0,
             states_differ: None,

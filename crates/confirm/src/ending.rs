@@ -33,6 +33,8 @@ pub enum EndedKind {
     MemoryError,
     /// Everybody waits for somebody.
     Deadlock,
+    /// Everybody who can run is in a loop that nothing can end.
+    InfiniteLoop,
     /// It did not end within its instructions.
     Hang,
     /// It did not end within its time, or the engine lost it: nothing is known.
@@ -80,6 +82,13 @@ impl Ended {
             Outcome::Deadlock(deadlock) => Ended::new(
                 EndedKind::Deadlock,
                 format!("all {} threads wait", deadlock.threads.len()),
+            ),
+            Outcome::LimitReached { .. } if !exploration.looping.is_empty() => Ended::new(
+                EndedKind::InfiniteLoop,
+                format!(
+                    "thread {} is in a loop that nothing can end",
+                    exploration.looping[0].thread
+                ),
             ),
             Outcome::LimitReached { .. } => Ended::new(
                 EndedKind::Hang,

@@ -4,6 +4,7 @@
 //! made; then the first thread goes on. Where the others come to a halt before that, the order cannot be
 //! turned round by scheduling alone.
 
+use crate::segments::Situation;
 use serde::{Deserialize, Serialize};
 use verdict_events::ThreadId;
 use verdict_schedule::{
@@ -39,7 +40,17 @@ pub enum AlternateState {
     Blocked,
 }
 
-/// Makes the second access happen before the first.
+/// What is done once the second access is next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessOrder {
+    /// It is made before the first.
+    Turned,
+    /// The first is made before it, as it was, but as late as that.
+    Kept,
+}
+
+/// Makes the second access happen before the first, or right after it.
 #[derive(Clone, Debug)]
 pub struct Alternate {
     held: ThreadId,
@@ -47,7 +58,9 @@ pub struct Alternate {
     /// The first access, as the second must conflict with it.
     first: NextAccess,
     quantum: u64,
+    order: AccessOrder,
     state: AlternateState,
+    situation: Situation,
     /// Who decides about everything else.
     rest: Rest,
 }
@@ -59,9 +72,15 @@ enum Rest {
 }
 
 impl Alternate {
-    /// Turns round `first` and `second`. A seed randomises everything else.
+    /// Brings `first` and `second` together in this order. A seed randomises everything else.
     #[must_use]
-    pub fn new(first: &Access, second: Access, quantum: u64, seed: Option<u64>) -> Self {
+    pub fn new(
+        first: &Access,
+        second: Access,
+        order: AccessOrder,
+        quantum: u64,
+        seed: Option<u64>,
+    ) -> Self {
         Alternate {
             held: ThreadId(first.thread),
             first: NextAccess {
@@ -71,6 +90,8 @@ impl Alternate {
             },
             second,
             quantum,
+            order,
+            situation: Situation::default(),
             state: AlternateState::Holding,
             rest: match seed {
                 None => Rest::Turns(RoundRobin::new(quantum)),
@@ -83,6 +104,17 @@ impl Alternate {
     #[must_use]
     pub fn state(&self) -> AlternateState {
         self.state
+    }
+
+    /// The thread that is kept from running.
+    #[must_use]
+    pub fn held(&self) -> Option<u32> {
+        (self.state == AlternateState::Holding).then_some(self.held.0)
+    }
+
+    /// Says how things stand, before each decision.
+    pub fn tell(&mut self, situation: Situation) {
+        self.situation = situation;
     }
 
     fn is_second(&self, thread: ThreadId, next: &Next<'_>) -> bool {
@@ -103,6 +135,10 @@ impl Alternate {
             if !self.is_second(thread, &next) {
                 return Decision::Continue;
             }
+            if self.order == AccessOrder::Kept {
+                self.state = AlternateState::Enforced;
+                return self.run(self.held);
+            }
             self.state = AlternateState::Passing;
             return Decision::Run {
                 thread,
@@ -115,6 +151,9 @@ impl Alternate {
             .copied()
             .filter(|thread| *thread != self.held)
             .collect();
+        if free.is_empty() && self.situation.sleepers {
+            return Decision::Wait;
+        }
         if free.is_empty() {
             self.state = AlternateState::Blocked;
             return self.run(self.held);
@@ -194,8 +233,13 @@ mod tests {
     #[test]
     fn the_first_thread_is_held_until_the_second_access_is_made() {
         let all = [ThreadId(0), ThreadId(1), ThreadId(2)];
-        let mut alternate =
-            Alternate::new(&access(1, 0x10, true), access(2, 0x20, false), 50, None);
+        let mut alternate = Alternate::new(
+            &access(1, 0x10, true),
+            access(2, 0x20, false),
+            AccessOrder::Turned,
+            50,
+            None,
+        );
         for _ in 0..5 {
             let Decision::Run { thread, .. } =
                 alternate.decide(&point(Reason::QuantumEnd, 0, &all))
@@ -234,8 +278,13 @@ mod tests {
     #[test]
     fn other_memory_does_not_count() {
         let all = [ThreadId(1), ThreadId(2)];
-        let mut alternate =
-            Alternate::new(&access(1, 0x10, true), access(2, 0x20, false), 50, None);
+        let mut alternate = Alternate::new(
+            &access(1, 0x10, true),
+            access(2, 0x20, false),
+            AccessOrder::Turned,
+            50,
+            None,
+        );
         let accesses = [NextAccess {
             address: 0x200,
             len: 4,
@@ -255,8 +304,13 @@ mod tests {
     #[test]
     fn a_standstill_of_all_others_is_noticed() {
         let held = [ThreadId(1)];
-        let mut alternate =
-            Alternate::new(&access(1, 0x10, true), access(2, 0x20, false), 50, None);
+        let mut alternate = Alternate::new(
+            &access(1, 0x10, true),
+            access(2, 0x20, false),
+            AccessOrder::Turned,
+            50,
+            None,
+        );
         alternate.decide(&point(Reason::Blocked, 2, &held));
         assert_eq!(alternate.state(), AlternateState::Blocked);
     }

@@ -425,7 +425,7 @@ mod tests {
     fn chosen(decision: Decision) -> u32 {
         match decision {
             Decision::Run { thread, .. } => thread.0,
-            Decision::Continue => panic!("somebody else was to run"),
+            Decision::Continue | Decision::Wait => panic!("somebody else was to run"),
         }
     }
 
@@ -447,6 +447,7 @@ mod tests {
                     assert_eq!(thread, ThreadId(0));
                     second += 1;
                 }
+                Decision::Wait => panic!("nobody sleeps"),
             }
         }
         assert!(first > 60 && second > 60, "{first} and {second}");

@@ -1,7 +1,7 @@
 //! Starting the executor: nothing in its environment, our files out of the guest's way.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use rustix::io::FdFlags;
 use rustix::process::{Resource, getrlimit};
 
-use verdict_protocol::ExecutorConfig;
+use verdict_protocol::{ExecutorConfig, Mode};
 
 use crate::channel::Channel;
 use crate::{GuestOutput, LaunchError, LaunchOptions};
@@ -31,6 +31,12 @@ pub(crate) fn spawn(
     let _guard = INHERITABLE
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let (Mode::Replay { .. }, Some(recording)) = (&config.mode, options.recording.as_deref()) {
+        // Several executors may follow one file, one after the other.
+        (&*recording)
+            .seek(SeekFrom::Start(0))
+            .map_err(LaunchError::Spawn)?;
+    }
     let mut files = channel.files().to_vec();
     files.extend(options.recording.as_deref());
     files.extend(options.orders.as_deref());

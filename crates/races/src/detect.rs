@@ -1,6 +1,7 @@
 //! One run, observed, and what the detectors say to it.
 
 use verdict_detect::{AccessKind, Algorithm, DetectError, Findings, PairBy, Race, detect};
+use verdict_events::{Event, EventKind, Names, TraceError, TraceSource};
 use verdict_launch::{Ending, LaunchError, LaunchOptions, run_told};
 use verdict_observe::{ProgramTrace, Seen};
 use verdict_protocol::{AccessLog, ExecutorConfig};
@@ -16,6 +17,40 @@ pub struct DetectRequest<'a> {
     pub algorithms: &'a [Algorithm],
     /// What makes two accesses the same side of a race.
     pub by: PairBy,
+    /// What the detectors get to know of locks.
+    pub locks: Locks,
+}
+
+/// What detectors get to know of locks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Locks {
+    /// All there is.
+    #[default]
+    Seen,
+    /// Nothing, as if locks ordered nothing: an imprecise detector, whose false alarms others are to recognise.
+    Ignored,
+}
+
+/// A trace without its locks.
+struct Lockless<'a, S>(&'a mut S);
+
+impl<S: TraceSource> TraceSource for Lockless<'_, S> {
+    fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
+        loop {
+            self.0.next_batch(batch)?;
+            let at_end = batch.is_empty();
+            batch.retain(|event| {
+                !matches!(event.kind, EventKind::Acquire(..) | EventKind::Release(..))
+            });
+            if at_end || !batch.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn names(&self) -> &dyn Names {
+        self.0.names()
+    }
 }
 
 /// What was found.
@@ -56,7 +91,10 @@ pub fn detect_program(
             .iter()
             .map(|algorithm| algorithm.detector(request.by))
             .collect();
-        let found = detect(&mut trace, detectors, progress);
+        let found = match request.locks {
+            Locks::Seen => detect(&mut trace, detectors, progress),
+            Locks::Ignored => detect(&mut Lockless(&mut trace), detectors, progress),
+        };
         found.map(|findings| (findings, trace.finish()))
     })?;
     let (mut findings, seen) = heard?;

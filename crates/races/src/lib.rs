@@ -8,6 +8,6 @@ mod findings;
 mod recording;
 
 pub use closer::look_closer;
-pub use detect::{DetectRequest, Detected, ProgramError, detect_program};
+pub use detect::{DetectRequest, Detected, Locks, ProgramError, detect_program};
 pub use findings::to_findings;
 pub use recording::OwnRecording;

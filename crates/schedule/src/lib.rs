@@ -88,6 +88,9 @@ pub enum Decision {
         /// At least 1.
         instructions_max: u64,
     },
+    /// None of those who could run may: time passes until somebody else wakes up, and the scheduler is asked again. Only
+    /// where somebody waits for a time.
+    Wait,
 }
 
 /// Decides who runs at each decision point.

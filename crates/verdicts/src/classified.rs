@@ -124,7 +124,8 @@ fn fill(
         alternate: piece(&found.alternate),
     });
     if verdict.class == Some(Class::SingleOrdering) {
-        known.ordered_by = ordered_by(&verdict.threads, names);
+        known.ordered_by =
+            spins(verdict, mapped, names).or_else(|| ordered_by(&verdict.threads, names));
     }
     known.why = Some(why(verdict, primary));
     // What shows the class comes before what only shows that the accesses met.
@@ -185,6 +186,34 @@ fn line(frame: &told::Frame) -> String {
     }
 }
 
+/// Who goes round in a loop until a variable changes.
+fn spins(
+    verdict: &verdict_classify::Verdict,
+    mapped: &[MappedModule],
+    names: &mut Names,
+) -> Option<String> {
+    let looping = verdict.looping.first()?;
+    let thread = verdict
+        .threads
+        .iter()
+        .find(|thread| thread.thread == looping.thread)?;
+    let frames = names.stack(&thread.place);
+    let place = Names::own_frame(&frames).map(line);
+    let place = place.map_or(String::new(), |place| format!(" at {place}"));
+    let variables: Vec<String> = looping
+        .depends_on
+        .iter()
+        .filter_map(|(address, _)| names.variable_if_known(mapped, *address))
+        .collect();
+    Some(match variables.first() {
+        Some(variable) => format!(
+            "thread {} spins{place} until {variable} changes",
+            looping.thread
+        ),
+        None => format!("thread {} spins{place}", looping.thread),
+    })
+}
+
 /// What the thread that should have come first was doing instead.
 fn ordered_by(threads: &[WaitingThread], names: &mut Names) -> Option<String> {
     let waiting = threads.iter().find(|thread| !thread.waits_for.is_empty());
@@ -203,9 +232,16 @@ fn ordered_by(threads: &[WaitingThread], names: &mut Names) -> Option<String> {
 
 fn why(verdict: &verdict_classify::Verdict, primary: &Primary) -> String {
     match (verdict.class, &verdict.consequence) {
+        (None, _) if verdict.replay.is_some() => {
+            "the alternates were not followed to the program's end".into()
+        }
         (None, _) => {
             "the two accesses did not meet in this execution, so no other order was tried".into()
         }
+        (Some(Class::SpecViolated), Some(ended)) if *ended == primary.ended => format!(
+            "in the recorded order the program ends with: {}; with the accesses in the other order it does not",
+            ended.detail
+        ),
         (Some(Class::SpecViolated), Some(ended)) => format!(
             "with the accesses in the other order the program ends with: {}; in the recorded order with: {}",
             ended.detail, primary.ended.detail

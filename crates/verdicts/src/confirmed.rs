@@ -297,6 +297,7 @@ pub(crate) fn kind(kind: EndedKind) -> ConsequenceKind {
         EndedKind::Exception => ConsequenceKind::Exception,
         EndedKind::MemoryError => ConsequenceKind::MemoryError,
         EndedKind::Deadlock => ConsequenceKind::Deadlock,
+        EndedKind::InfiniteLoop => ConsequenceKind::InfiniteLoop,
         EndedKind::Hang => ConsequenceKind::Hang,
     }
 }

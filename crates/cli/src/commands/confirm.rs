@@ -78,7 +78,7 @@ fn confirm_detected(
     setup: &Setup,
     context: &Context,
 ) -> Result<ProgramFindings, CliError> {
-    let mut findings = setup.detect(context)?;
+    let mut findings = setup.detect(verdict_races::Locks::Seen, context)?;
     if findings.races.is_empty() {
         return Ok(findings);
     }

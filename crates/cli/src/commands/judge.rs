@@ -1,14 +1,15 @@
 //! `verdict classify`, and what it has in common with `verdict confirm`: what the races of a program can do.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use verdict_detect::{Algorithm, PairBy};
 use verdict_findings::{ProgramFindings, Race};
-use verdict_launch::LaunchOptions;
-use verdict_protocol::{ExecutorConfig, World};
-use verdict_races::{DetectRequest, ProgramError, detect_program, look_closer, to_findings};
+use verdict_launch::{GuestOutput, LaunchOptions};
+use verdict_protocol::{ExecutorConfig, Mode, World};
+use verdict_races::{DetectRequest, Locks, ProgramError, detect_program, look_closer, to_findings};
 use verdict_report::{ReportOptions, findings_text};
 
 use super::detect::colours;
@@ -22,6 +23,8 @@ const CLASSIFY_EXAMPLES: &str = "\
 Examples:
   verdict classify -- ./queue
   verdict classify --schedules 5 -- ./queue
+  verdict classify --compare -- ./queue
+  verdict classify queue.vrec
   verdict classify --format json -o verdicts.json -- ./queue
 
 Runs the program in a world of its own: what it writes, deletes or sends is only so inside.
@@ -60,7 +63,7 @@ pub struct Common {
     #[command(flatten)]
     format: FormatArgs,
 
-    /// The program and its arguments
+    /// The program and its arguments; or a recording, whose program runs again with what it read then
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -82,15 +85,32 @@ pub struct ClassifyArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 4)]
     instances: usize,
 
+    /// Only compare what both orders of each instance leave behind; nothing is followed to the program's end
+    #[arg(long)]
+    replay_only: bool,
+
+    /// Find races as if locks ordered nothing, as imprecise detectors do: classifying tells their false alarms
+    #[arg(long)]
+    ignore_locks: bool,
+
+    /// Print what replay analysis and consequence analysis say of each race, side by side
+    #[arg(long)]
+    compare: bool,
+
     #[command(flatten)]
     common: Common,
 }
 
 pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, CliError> {
     let setup = Setup::new(&args.common)?;
-    let mut findings = setup.detect(context)?;
+    let locks = match args.ignore_locks {
+        true => Locks::Ignored,
+        false => Locks::Seen,
+    };
+    let mut findings = setup.detect(locks, context)?;
     let options = verdict_classify::Options {
         schedules: args.schedules,
+        consequences: !args.replay_only,
         instances_max: args.instances.max(1),
         seed: setup.config.seed,
         jobs: args.common.jobs(),
@@ -114,7 +134,15 @@ pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, C
         .map_err(CliError::cannot_run)?;
     }
     drop(progress);
-    setup.tell(&args.common, &findings, context)?;
+    if args.compare && matches!(args.common.format.format, Format::Text) {
+        let text = super::comparison::text(&findings);
+        match &args.common.output {
+            Some(path) => stats::write(&text, path, context)?,
+            None => context.report(|out, _| out.write_all(text.as_bytes()))?,
+        }
+    } else {
+        setup.tell(&args.common, &findings, context)?;
+    }
     let harmful = |race: &Race| {
         let class = race.verdict.as_ref().and_then(|verdict| verdict.class);
         class.is_some_and(|class| class.is_harmful())
@@ -132,6 +160,14 @@ impl Common {
             || std::thread::available_parallelism().map_or(1, usize::from),
             usize::from,
         )
+    }
+
+    /// The recording, if it is one that is to be looked at.
+    fn recording(&self) -> Option<&Path> {
+        match self.program.as_slice() {
+            [only] => Some(Path::new(only)).filter(|path| verdict_recording::is_recording(path)),
+            _ => None,
+        }
     }
 
     pub(super) fn wants(&self, race: &Race) -> bool {
@@ -154,9 +190,16 @@ impl Setup {
             })?,
             None => Vec::new(),
         };
-        let config = ExecutorConfig {
-            world: World::Private { input },
-            ..args.schedule.config(&args.program)
+        let recording = args.recording();
+        let (config, launch) = match recording {
+            Some(path) => Setup::recorded(path)?,
+            None => {
+                let config = ExecutorConfig {
+                    world: World::Private { input },
+                    ..args.schedule.config(&args.program)
+                };
+                (config, LaunchOptions::default())
+            }
         };
         let folder = args.evidence.clone();
         std::fs::create_dir_all(&folder)
@@ -164,18 +207,51 @@ impl Setup {
         let folder = std::fs::canonicalize(&folder).unwrap_or(folder);
         Ok(Setup {
             config,
-            launch: LaunchOptions::default(),
+            launch,
             folder,
         })
     }
 
+    /// A recording is followed, and left once there is a choice.
+    fn recorded(path: &Path) -> Result<(ExecutorConfig, LaunchOptions), CliError> {
+        let (file, info) = super::replay::open(path)?;
+        let config = ExecutorConfig {
+            mode: Mode::Replay {
+                fd: -1,
+                until: None,
+                replaced: 0,
+            },
+            world: World::Followed,
+            ..super::replay::config(&info.header)
+        };
+        let launch = LaunchOptions {
+            recording: Some(Arc::new(file)),
+            output: GuestOutput::Discarded,
+            ..LaunchOptions::default()
+        };
+        Ok((config, launch))
+    }
+
+    /// How the program is observed: a recording is replayed to its end.
+    fn observed(&self) -> ExecutorConfig {
+        let world = match &self.config.world {
+            World::Followed => World::Host,
+            world => world.clone(),
+        };
+        ExecutorConfig {
+            world,
+            ..self.config.clone()
+        }
+    }
+
     /// The races of the program, by happens-before and by prediction.
-    pub(super) fn detect(&self, context: &Context) -> Result<ProgramFindings, CliError> {
+    pub(super) fn detect(&self, locks: Locks, context: &Context) -> Result<ProgramFindings, CliError> {
         let request = DetectRequest {
-            config: self.config.clone(),
+            config: self.observed(),
             launch: self.launch.clone(),
             algorithms: &[Algorithm::Hb, Algorithm::Hybrid],
             by: PairBy::default(),
+            locks,
         };
         let mut progress = Progress::new(context);
         let detected = detect_program(&request, &mut |events| progress.done("events", events));
@@ -189,9 +265,10 @@ impl Setup {
             ending::to_exit(&detected.ending, &self.launch)?;
         }
         // A world of its own is the same every time. Without a closer look, there is still what the first one has shown.
-        let look = look_closer(&self.config, &self.launch, &detected.findings);
+        let config = self.observed();
+        let look = look_closer(&config, &self.launch, &detected.findings);
         let look = look.unwrap_or_default();
-        Ok(to_findings(&detected, &look, &self.config))
+        Ok(to_findings(&detected, &look, &config))
     }
 
     pub(super) fn tell(

@@ -6,6 +6,7 @@
 mod block_options;
 mod blocks;
 mod cluster;
+mod comparison;
 mod completions;
 mod confirm;
 mod database;

@@ -1,6 +1,7 @@
 //! What a copy has changed in the guest's memory, compared with the executor it was copied from, which stands still.
 
 use crate::Executor;
+use crate::explore::Role;
 use verdict_cpu::{Gpr, layout::PAGE};
 use verdict_protocol::{MemoryChanges, ThreadState};
 
@@ -82,7 +83,7 @@ impl Executor {
         for (index, (old, new)) in then.chunks(8).zip(now.chunks(8)).enumerate() {
             let address = start + 8 * index as u64;
             let is_dead = |(from, to): &(u64, u64)| (*from..*to).contains(&address);
-            if old == new || dead.iter().any(is_dead) {
+            if old == new || dead.iter().any(is_dead) || self.is_binding(old, new) {
                 continue;
             }
             if changes.words.len() == WORDS_MAX {
@@ -95,6 +96,21 @@ impl Executor {
                 u64::from_le_bytes(whole)
             };
             changes.words.push((address, word(new)));
+        }
+    }
+
+    /// True if the loader has replaced the address of a stub by that of a function in another file, as it does when a
+    /// function is called for the first time: who does that is not the program's.
+    fn is_binding(&self, old: &[u8], new: &[u8]) -> bool {
+        let code = |bytes: &[u8]| {
+            let address = u64::from_le_bytes(bytes.try_into().ok()?);
+            let (_, mapping) = self.kernel.memory.find(address)?;
+            let executable = mapping.prot & libc::PROT_EXEC != 0;
+            mapping.file.as_ref().filter(|_| executable)
+        };
+        match (code(old), code(new)) {
+            (Some((stub, _)), Some((function, _))) => stub != function,
+            _ => false,
         }
     }
 
@@ -121,17 +137,68 @@ impl Executor {
         found
     }
 
-    /// The unused part of each thread's stack.
+    /// The unused part of each thread's stack, and what the C library keeps of each thread.
     fn dead_ranges(&self) -> Vec<(u64, u64)> {
+        /// Length of `struct pthread`, to which the thread's base points; nothing of the program's is behind it.
+        const DESCRIPTOR: u64 = 0x900;
+        let descriptors = self.kernel.threads.iter().map(|thread| {
+            let base = thread.registers.fs_base;
+            (base, base.saturating_add(DESCRIPTOR))
+        });
+        let racing = match &self.explore {
+            Some(Role::Copy(copy)) => copy.stacks.as_slice(),
+            _ => &[],
+        };
         self.kernel
             .threads
             .iter()
-            .filter_map(|thread| {
+            .enumerate()
+            .filter_map(|(index, thread)| {
                 let sp = thread.registers.get(Gpr::Rsp);
                 let (start, _) = self.kernel.memory.find(sp)?;
-                Some((start, sp.saturating_sub(RED_ZONE)))
+                let used = if self.is_at_call(thread.registers.rip) {
+                    0
+                } else {
+                    RED_ZONE
+                };
+                let frames = racing
+                    .iter()
+                    .find(|(racing, ..)| *racing == index)
+                    .map_or(0, |(_, sp, stack)| self.old_frames(*sp, stack));
+                Some((start, frames.max(sp.saturating_sub(used))))
             })
+            .chain(descriptors)
             .collect()
+    }
+
+    /// Where the frames begin that a thread had when it came to its access, and still has. Those that are newer hold what
+    /// their functions are at, and what functions before them have left behind, which depends on the path.
+    ///
+    /// Frames are told by their return addresses: one that is not the same any more was left.
+    fn old_frames(&self, sp: u64, stack: &[u8]) -> u64 {
+        let mut begin = sp;
+        for (index, then) in stack.chunks_exact(8).enumerate() {
+            let then = u64::from_le_bytes(then.try_into().expect("eight bytes"));
+            let at = sp + 8 * index as u64;
+            let is_code = self
+                .kernel
+                .memory
+                .find(then)
+                .is_some_and(|(_, mapping)| mapping.prot & libc::PROT_EXEC != 0);
+            if is_code && self.kernel.memory.read_u64(at).ok() != Some(then) {
+                begin = at + 8;
+            }
+        }
+        begin
+    }
+
+    /// True at the beginning of a function that is watched, and after a system call: nobody keeps anything below the stack
+    /// pointer there.
+    fn is_at_call(&self, pc: u64) -> bool {
+        const SYSCALL: [u8; 2] = [0x0f, 0x05];
+        let mut before = [0; 2];
+        let read = self.kernel.memory.read(pc.wrapping_sub(2), &mut before);
+        self.cache.is_watched(pc) || (read.is_ok() && before == SYSCALL)
     }
 
     fn thread_states(&self) -> Vec<ThreadState> {
@@ -142,6 +209,10 @@ impl Executor {
                 thread: thread.id.0,
                 rip: thread.registers.rip,
                 instructions: thread.retired,
+                signals: thread
+                    .pending
+                    .iter()
+                    .fold(0, |set, info| set | 1 << (info.signal & 63)),
                 kept: [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15]
                     .map(|register| thread.registers.get(register)),
             })

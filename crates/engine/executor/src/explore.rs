@@ -5,6 +5,7 @@
 
 use crate::Executor;
 use crate::leave::Left;
+use crate::looping::Looks;
 use crate::policy::Policy;
 use crate::watched_calls::WatchedCalls;
 use std::ffi::OsStr;
@@ -43,7 +44,13 @@ pub(crate) struct Copy {
     stops: Option<Vec<WatchedStop>>,
     stops_cut: bool,
     faced: Option<Box<[CallStack; 2]>>,
+    pub(crate) looks: Box<Looks>,
+    /// The stacks of the racing threads when they came to their accesses: thread, stack pointer, contents.
+    pub(crate) stacks: Vec<(usize, u64, Vec<u8>)>,
 }
+
+/// Bytes of output that are told; the hash is of all.
+const OUTPUT_MAX: usize = 256 << 10;
 
 /// Watched instructions that are noted.
 const STOPS_MAX: usize = 200_000;
@@ -92,6 +99,7 @@ impl Executor {
                 ..
             } if current.id.0 == *thread => Some(until(*instructions)),
             Role::Server { .. } | Role::Listener(_) => None,
+            Role::Copy(_) if self.steps_singly() => Some(1),
             Role::Copy(copy) => {
                 let limit = copy.limit?;
                 Some(limit.saturating_sub(self.kernel.retired))
@@ -107,6 +115,28 @@ impl Executor {
         if copy.limit.is_some_and(|limit| self.kernel.retired >= limit) {
             let threads = self.standing_threads();
             self.finish(Outcome::LimitReached { threads });
+        }
+        if self.look_at_loops() {
+            let threads = self.standing_threads();
+            self.finish(if self.scheduler.held().is_some() {
+                Outcome::NotEnforced { threads }
+            } else {
+                Outcome::LimitReached { threads }
+            });
+        }
+    }
+
+    pub(crate) fn looks(&self) -> Option<&Looks> {
+        match &self.explore {
+            Some(Role::Copy(copy)) if self.scheduler.looks_for_something() => Some(&copy.looks),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn looks_mut(&mut self) -> Option<&mut Looks> {
+        match &mut self.explore {
+            Some(Role::Copy(copy)) if self.scheduler.looks_for_something() => Some(&mut copy.looks),
+            _ => None,
         }
     }
 
@@ -255,6 +285,8 @@ impl Executor {
             stops: order.log_watched.then(Vec::new),
             stops_cut: false,
             faced: None,
+            looks: Box::new(Looks::new(self.kernel.retired)),
+            stacks: Vec::new(),
         }));
         self.heartbeat.set_blocked(false);
         if let Err(why) = self.kernel.continue_recording(order.recording.as_deref()) {
@@ -317,7 +349,11 @@ impl Executor {
             return;
         }
         self.keep_faced();
-        if self.scheduler.segments() == Some(SegmentsState::Done) {
+        self.keep_stack();
+        if matches!(
+            self.scheduler.segments(),
+            Some(SegmentsState::Done | SegmentsState::Astray)
+        ) {
             self.finish(Outcome::Stopped);
         }
         if self.scheduler.segments() == Some(SegmentsState::Blocked)
@@ -325,6 +361,30 @@ impl Executor {
         {
             let threads = self.standing_threads();
             self.finish(Outcome::NotEnforced { threads });
+        }
+    }
+
+    /// Keeps the stack of a racing thread that has come to its access.
+    fn keep_stack(&mut self) {
+        let wanted = match self.scheduler.segments() {
+            Some(SegmentsState::InFirst) => 1,
+            Some(SegmentsState::InSecond) => 2,
+            _ => return,
+        };
+        let current = self.kernel.current;
+        let kept = match &self.explore {
+            Some(Role::Copy(copy)) => copy.stacks.len(),
+            _ => return,
+        };
+        if kept >= wanted {
+            return;
+        }
+        let stack = self.call_stack_of(current);
+        let sp = self.kernel.threads[current]
+            .registers
+            .get(verdict_cpu::Gpr::Rsp);
+        if let Some(Role::Copy(copy)) = &mut self.explore {
+            copy.stacks.push((current, sp, stack.stack));
         }
     }
 
@@ -362,6 +422,7 @@ impl Executor {
         let facings = self.scheduler.facings().to_vec();
         let alternate = self.scheduler.alternate();
         let segments = self.scheduler.segments();
+        let segment_ends = self.scheduler.segment_ends();
         let modules = self.executable_modules();
         let wanted = matches!(&self.explore, Some(Role::Copy(copy)) if copy.compare_memory);
         let memory = wanted.then(|| Box::new(self.memory_changes()));
@@ -377,6 +438,8 @@ impl Executor {
             faced: copy.faced.take(),
             alternate,
             segments,
+            segment_ends,
+            looping: std::mem::take(&mut copy.looks.found),
             stops: copy.stops.take().unwrap_or_default(),
             stops_cut: copy.stops_cut,
             memory,
@@ -397,17 +460,22 @@ impl Executor {
             return (Vec::new(), 0, 0);
         };
         let transcript = world.transcript();
-        let pieces = transcript
-            .said()
-            .iter()
-            .map(|said| OutputPiece {
+        let mut room = OUTPUT_MAX;
+        let mut pieces = Vec::new();
+        for said in transcript.said() {
+            let bytes = &said.bytes[..said.bytes.len().min(room)];
+            room -= bytes.len();
+            pieces.push(OutputPiece {
                 stream: match said.stream {
                     Stream::Output => 1,
                     Stream::Error => 2,
                 },
-                bytes: said.bytes.clone(),
-            })
-            .collect();
+                bytes: bytes.to_vec(),
+            });
+            if room == 0 {
+                break;
+            }
+        }
         (pieces, transcript.hash(), transcript.total())
     }
 

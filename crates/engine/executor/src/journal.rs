@@ -17,6 +17,9 @@ impl Executor {
 
     /// Follows the recorded schedule: switches if it says so here.
     pub(crate) fn follow_schedule(&mut self) {
+        while self.kernel.replay_skip() {
+            self.wake_up();
+        }
         let retired = self.kernel.retired;
         let current = self.kernel.current;
         let next = {

@@ -16,6 +16,7 @@ mod halves;
 mod hooks;
 mod journal;
 mod leave;
+mod looping;
 mod next_access;
 mod policy;
 mod recording;
@@ -68,6 +69,8 @@ struct Executor {
     alone: bool,
     /// The next instruction runs alone: it writes to a page that holds translated code.
     single_step: bool,
+    /// The last system call of anybody, by its number.
+    last_call: u64,
     /// Watched instructions and who has been let past.
     watch: watch::WatchState,
     /// What the signal handler saw.

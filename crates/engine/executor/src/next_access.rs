@@ -107,7 +107,7 @@ fn access(
 }
 
 /// A register's value as an address part; segment registers stand for their bases.
-fn register_value(registers: &Registers, register: Register) -> u64 {
+pub(crate) fn register_value(registers: &Registers, register: Register) -> u64 {
     match register {
         Register::FS => registers.fs_base,
         Register::GS => registers.gs_base,

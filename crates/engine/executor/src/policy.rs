@@ -1,6 +1,8 @@
 //! Who decides who runs.
 
-use verdict_explore::{Alternate, AlternateState, Facing, RaceDirected, Segments, SegmentsState};
+use verdict_explore::{
+    Alternate, AlternateState, Facing, RaceDirected, SegmentEnd, Segments, SegmentsState, Situation,
+};
 use verdict_protocol::{ExecutorConfig, RunSchedule, SchedulePolicy};
 use verdict_schedule::{
     Decision, DecisionPoint, NextAccess, RandomScheduler, RoundRobin, Scheduler,
@@ -40,11 +42,13 @@ impl Policy {
             RunSchedule::Alternate {
                 first,
                 second,
+                order,
                 quantum,
                 seed,
             } => Policy::Alternate(Box::new(Alternate::new(
                 first,
                 second.clone(),
+                *order,
                 *quantum,
                 *seed,
             ))),
@@ -52,11 +56,14 @@ impl Policy {
                 first,
                 second,
                 length_max,
-            } => Policy::Segments(Box::new(Segments::new(
-                first.clone(),
-                second.clone(),
-                *length_max,
-            ))),
+                wanted,
+                start,
+                skips,
+            } => {
+                let (first, second) = (first.clone(), second.clone());
+                let segments = Segments::new(first, second, *length_max, *wanted, *start);
+                Policy::Segments(Box::new(segments.skipping(*skips)))
+            }
         })
     }
 
@@ -100,6 +107,40 @@ impl Policy {
     pub(crate) fn segments(&self) -> Option<SegmentsState> {
         match self {
             Policy::Segments(scheduler) => Some(scheduler.state()),
+            _ => None,
+        }
+    }
+
+    /// Where two segments ended, as far as they have.
+    pub(crate) fn segment_ends(&self) -> [Option<SegmentEnd>; 2] {
+        match self {
+            Policy::Segments(scheduler) => scheduler.ends(),
+            _ => [None; 2],
+        }
+    }
+
+    /// Says how things stand, to schedulers that want to know.
+    pub(crate) fn tell(&mut self, situation: Situation) {
+        match self {
+            Policy::Segments(scheduler) => scheduler.tell(situation),
+            Policy::Alternate(scheduler) => scheduler.tell(situation),
+            _ => {}
+        }
+    }
+
+    /// True for a schedule that is there for two accesses.
+    pub(crate) fn looks_for_something(&self) -> bool {
+        matches!(
+            self,
+            Policy::Directed(_) | Policy::Alternate(_) | Policy::Segments(_)
+        )
+    }
+
+    /// The thread that is kept from running for as long as it takes.
+    pub(crate) fn held(&self) -> Option<u32> {
+        match self {
+            Policy::Segments(scheduler) => scheduler.held(),
+            Policy::Alternate(scheduler) => scheduler.held(),
             _ => None,
         }
     }

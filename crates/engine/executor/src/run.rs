@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::time::Instant;
 use verdict_cache::GuestCode;
 use verdict_cpu::{Context, ExitReason, Gpr, read_gs_base, write_gs_base};
+use verdict_explore::Situation;
 use verdict_kernel::{ExecRequest, ForkRequest, ForkSide, Idle, Journal, Outcome, Role, bit};
 use verdict_protocol::{Deadlock, ExecutorConfig, Inherited};
 use verdict_schedule::{Decision, DecisionPoint, Next, NextAccess, Reason};
@@ -12,6 +13,17 @@ use verdict_translate::{BUDGET_RESERVE, TranslateError};
 
 /// Longest slice: how late the guest may notice a signal from outside.
 const SLICE_MAX: u64 = 1 << 20;
+
+/// System calls of locks and of allocators: whether they are made depends on what other threads have done before.
+const BY_CHANCE: [i64; 7] = [
+    libc::SYS_futex,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+];
 
 /// Where a slice may end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +86,7 @@ impl Executor {
                 let registers = &mut self.kernel.thread().registers;
                 registers.set(Gpr::Rcx, registers.rip);
                 registers.set(Gpr::R11, registers.rflags);
+                self.last_call = self.kernel.thread().registers.get(Gpr::Rax);
                 self.call_begins();
                 let (caller, threads) = (self.kernel.current, self.kernel.threads.len());
                 let outcome = self.in_kernel(|executor| executor.kernel.begin_call());
@@ -194,7 +207,7 @@ impl Executor {
     }
 
     /// Ends waits that are over and interrupts those that a signal interrupts.
-    fn wake_up(&mut self) {
+    pub(crate) fn wake_up(&mut self) {
         self.kernel.take_host_signals();
         self.kernel.fire_timers();
         self.kernel.expire_waits();
@@ -241,6 +254,28 @@ impl Executor {
     }
 
     fn decide_at(&mut self, reason: Reason, next: Option<Next<'_>>) {
+        loop {
+            match self.ask_scheduler(reason, next) {
+                Decision::Continue => return,
+                Decision::Run {
+                    thread,
+                    instructions_max,
+                } => {
+                    self.turn = instructions_max;
+                    if thread.0 as usize != self.kernel.current {
+                        self.note_switch(thread.0, reason);
+                    }
+                    return self.switch_to(thread.0 as usize);
+                }
+                Decision::Wait => {
+                    self.kernel.skip_to_deadline();
+                    self.wake_up();
+                }
+            }
+        }
+    }
+
+    fn ask_scheduler(&mut self, reason: Reason, next: Option<Next<'_>>) -> Decision {
         let runnable = self.kernel.runnable();
         let current = self.kernel.threads[self.kernel.current].id;
         let point = DecisionPoint {
@@ -250,21 +285,16 @@ impl Executor {
             retired: self.kernel.retired,
             next,
         };
+        let registers = &self.kernel.threads[self.kernel.current].registers;
+        self.scheduler.tell(Situation {
+            pc: registers.rip,
+            sp: registers.get(Gpr::Rsp),
+            sleepers: self.kernel.has_sleepers(),
+            by_chance: BY_CHANCE.contains(&(self.last_call as i64)),
+        });
         let decision = self.scheduler.decide(&point);
         self.after_decision();
-        match decision {
-            Decision::Continue => {}
-            Decision::Run {
-                thread,
-                instructions_max,
-            } => {
-                self.turn = instructions_max;
-                if thread != current {
-                    self.note_switch(thread.0, reason);
-                }
-                self.switch_to(thread.0 as usize);
-            }
-        }
+        decision
     }
 
     pub(crate) fn switch_to(&mut self, thread: usize) {

@@ -122,6 +122,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         events,
         alone: false,
         single_step: false,
+        last_call: u64::MAX,
         watch: crate::watch::WatchState::default(),
         fault: None,
         in_guest: false,

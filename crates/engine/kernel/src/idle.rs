@@ -182,10 +182,13 @@ impl Kernel {
         idle
     }
 
-    fn idle_live(&mut self) -> Idle {
-        if self.next_recorded_signal() {
-            return Idle::Progress;
-        }
+    /// True if somebody waits for a time that will come.
+    #[must_use]
+    pub fn has_sleepers(&self) -> bool {
+        self.clock.mode() != ClockMode::Real && self.next_deadline().is_some()
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
         let waits = self
             .threads
             .iter()
@@ -193,7 +196,24 @@ impl Kernel {
                 State::Waiting(wait) => wait.deadline(),
                 _ => None,
             });
-        let deadline = waits.chain(self.next_wall_timer()).min();
+        waits.chain(self.next_wall_timer()).min()
+    }
+
+    /// Time passes until the first of those who wait for one wakes up, although others could run.
+    pub fn skip_to_deadline(&mut self) {
+        if let Some(deadline) = self.next_deadline() {
+            self.clock.skip_to(deadline, self.retired);
+            self.note(&Entry::Clock {
+                monotonic_ns: self.now(),
+            });
+        }
+    }
+
+    fn idle_live(&mut self) -> Idle {
+        if self.next_recorded_signal() {
+            return Idle::Progress;
+        }
+        let deadline = self.next_deadline();
         if self.has_shared_waiters() {
             self.idle_with_other_processes(deadline);
             return Idle::Progress;

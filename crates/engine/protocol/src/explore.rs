@@ -3,7 +3,10 @@
 
 use crate::{CallStack, MappedModule, Report};
 use serde::{Deserialize, Serialize};
-use verdict_explore::{AlternateState, Directed, Facing, RacingAccess, SegmentsState};
+use verdict_explore::{
+    AccessOrder, AlternateState, Directed, Facing, RacingAccess, SegmentEnd, SegmentsStart,
+    SegmentsState,
+};
 
 /// What an executor is told.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -127,6 +130,8 @@ pub enum RunSchedule {
         first: RacingAccess,
         /// The one that shall be made before it.
         second: RacingAccess,
+        /// Whether it is, or the first one is kept waiting for it only.
+        order: AccessOrder,
         /// Instructions of a turn.
         quantum: u64,
         /// Randomises everything but the two.
@@ -140,6 +145,12 @@ pub enum RunSchedule {
         second: RacingAccess,
         /// Instructions of a segment after its access.
         length_max: u64,
+        /// Where the threads shall stop, in the order of the accesses; where their segments end if that is not said.
+        wanted: Option<[SegmentEnd; 2]>,
+        /// Who is brought to its access first.
+        start: SegmentsStart,
+        /// Times that the first thread passes where it shall stop.
+        skips: u32,
     },
 }
 
@@ -178,8 +189,19 @@ pub struct ThreadState {
     pub rip: u64,
     /// Instructions it has retired.
     pub instructions: u64,
+    /// Signals that it has not taken yet, a bit each.
+    pub signals: u64,
     /// rbx, rbp, r12 to r15.
     pub kept: [u64; 6],
+}
+
+/// A thread in a loop that it cannot leave by itself, and that nobody who could run can end.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Looping {
+    /// Numbered from 0 in the order of creation.
+    pub thread: u32,
+    /// The memory that decides, and that the loop does not write: addresses and lengths.
+    pub depends_on: Vec<(u64, u64)>,
 }
 
 /// What an executor answers.
@@ -224,6 +246,10 @@ pub struct Exploration {
     pub alternate: Option<AlternateState>,
     /// How far two segments came.
     pub segments: Option<SegmentsState>,
+    /// Where they ended.
+    pub segment_ends: [Option<SegmentEnd>; 2],
+    /// Threads that loop for ever, where that is why the run ended.
+    pub looping: Vec<Looping>,
     /// Watched instructions, in order, where they were to be noted.
     pub stops: Vec<WatchedStop>,
     /// There were more.

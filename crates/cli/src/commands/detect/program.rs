@@ -8,7 +8,8 @@ use verdict_launch::{GuestOutput, LaunchOptions, SignalPolicy};
 use verdict_observe::{CloserLook, SyncSummary};
 use verdict_protocol::ExecutorConfig;
 use verdict_races::{
-    DetectRequest, Detected, OwnRecording, ProgramError, detect_program, look_closer, to_findings,
+    DetectRequest, Detected, Locks, OwnRecording, ProgramError, detect_program, look_closer,
+    to_findings,
 };
 use verdict_report::{ReportOptions, findings_text};
 
@@ -62,6 +63,7 @@ fn look(
         },
         algorithms: &algorithms,
         by: pair_by(args),
+        locks: Locks::Seen,
     };
     let mut progress = Progress::new(context);
     let detected = detect_program(&request, &mut |events| progress.done("events", events));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use verdict_detect::{Algorithm, PairBy};
 use verdict_launch::{GuestOutput, LaunchOptions};
 use verdict_protocol::{ExecutorConfig, Mode};
-use verdict_races::{DetectRequest, ProgramError, detect_program, look_closer, to_findings};
+use verdict_races::{DetectRequest, Locks, ProgramError, detect_program, look_closer, to_findings};
 use verdict_results::Stage;
 
 use super::Work;
@@ -33,6 +33,7 @@ pub(super) fn detect(work: &Work) -> Result<(), CliError> {
         },
         algorithms: &[Algorithm::Hb],
         by: PairBy::Site,
+        locks: Locks::Seen,
     };
     let detected = detect_program(&request, &mut |events| {
         work.display.done(&format!("{events} events"));

@@ -214,14 +214,23 @@ impl Kernel {
         }
     }
 
-    /// Nobody can run: what the outside did then. False if the recording does not say.
-    pub(crate) fn replay_idle(&mut self) -> bool {
+    /// A time that passed at this moment although somebody could run; false if none did.
+    pub fn replay_skip(&mut self) -> bool {
         let retired = self.retired;
         let taken = self.journal.replayer().and_then(|mut replayer| {
             replayer.take_if(retired, |entry| matches!(entry, Entry::Clock { .. }))
         });
-        if let Some(Entry::Clock { monotonic_ns }) = taken {
-            self.clock.skip_to(monotonic_ns, retired);
+        let Some(Entry::Clock { monotonic_ns }) = taken else {
+            return false;
+        };
+        self.clock.skip_to(monotonic_ns, retired);
+        true
+    }
+
+    /// Nobody can run: what the outside did then. False if the recording does not say.
+    pub(crate) fn replay_idle(&mut self) -> bool {
+        let retired = self.retired;
+        if self.replay_skip() {
             return true;
         }
         let next = self.journal.replayer().and_then(|mut replayer| {

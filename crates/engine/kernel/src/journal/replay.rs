@@ -256,9 +256,20 @@ impl Replayer {
 
     /// True if another thread runs from here on, or could.
     pub fn switches_at(&mut self, retired: u64) -> bool {
-        self.peek().is_some_and(|next| {
-            next.at == retired && matches!(next.entry, Entry::Switch { .. } | Entry::Wake { .. })
-        })
+        let mut index = 0;
+        // Time may have passed before the switch, while nobody who could run was let.
+        while index < self.ahead.len() || self.read_ahead() {
+            let next = &self.ahead[index];
+            match next.entry {
+                Entry::Clock { .. } if next.at == retired => index += 1,
+                Entry::Switch { preempted, .. } => {
+                    return next.at == retired && (index == 0 || preempted);
+                }
+                Entry::Wake { .. } => return next.at == retired && index == 0,
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// True if the recording says that the execution ends here, in this way.

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: how fast things are, and how much memory they take.
 
 mod blocks;
+mod classify;
 mod confirm;
 mod engine;
 mod explore;
@@ -22,6 +23,8 @@ pub(crate) struct Args {
 enum Subject {
     /// Finding all races of large traces in parallel
     Blocks(blocks::Args),
+    /// Classifying races: seconds for each race, and as a ratio to the program's own time
+    Classify(classify::Args),
     /// Steering runs to a race
     Confirm(confirm::Args),
     /// Running programs under the engine
@@ -37,6 +40,7 @@ enum Subject {
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     match &args.subject {
         Subject::Blocks(args) => blocks::run(args),
+        Subject::Classify(args) => classify::run(args),
         Subject::Confirm(args) => confirm::run(args),
         Subject::Engine(args) => engine::run(args),
         Subject::Explore(args) => explore::run(args),

@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: what tests do for seconds, for as long as you like.
 
+mod classify;
 mod confirm;
 mod cpu;
 mod determinism;
@@ -16,6 +17,8 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Subject {
+    /// The corpus, classified many times: the same verdicts every time, and evidence that replays
+    Classify(classify::Args),
     /// Races of the corpus, steered to many times: each is created, and every seed repeats its run
     Confirm(confirm::Args),
     /// Random instruction sequences, under the engine and on the CPU
@@ -30,6 +33,7 @@ enum Subject {
 
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     match &args.subject {
+        Subject::Classify(args) => classify::run_all(args),
         Subject::Confirm(args) => confirm::run_all(args),
         Subject::Cpu(args) => cpu::run_for(args),
         Subject::Determinism(args) => determinism::run_all(args),

@@ -1,0 +1,81 @@
+//! Every piece of evidence is a recording that replays, every time, to the end that it is evidence of.
+//!
+//! `VERDICT_EVIDENCE_REPLAYS` says how often; `cargo xtask soak classify` raises it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use verdict_corpus::{Opt, case};
+
+use super::{Classified, built, classify, number};
+
+/// How a replay ended: its exit code, or that of the signal, and what it wrote.
+fn replay(recording: &Path) -> (Option<i32>, Vec<u8>, String) {
+    let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
+        .arg("replay")
+        .arg(recording)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&run.stderr).into_owned();
+    (run.status.code(), run.stdout, errors)
+}
+
+/// Recordings that the document names, each once.
+fn recordings(classified: &Classified) -> Vec<std::path::PathBuf> {
+    let document: Value = serde_json::from_str(&classified.document).unwrap();
+    let mut all: Vec<_> = document["races"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|race| race["evidence"].as_array().cloned().unwrap_or_default())
+        .filter_map(|path| path.as_str().map(str::to_owned))
+        .map(|path| {
+            let folder = fs::canonicalize(classified.folder.path()).unwrap();
+            folder.join(path.replace("FOLDER/", ""))
+        })
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Replays all evidence on a program; `expected` must be said by one of the replays.
+fn check(name: &str, expected: &str) {
+    let case = case(name);
+    let classified = classify(case, &built(case, Opt::O0), &["--jobs", "2"]);
+    let recordings = recordings(&classified);
+    assert!(recordings.len() > 1, "{name}: no evidence");
+    let mut shown = false;
+    for recording in recordings {
+        let first = replay(&recording);
+        let what = format!("{name}: {}", recording.display());
+        assert!(!first.2.contains("another way"), "{what}: {}", first.2);
+        for _ in 1..number("VERDICT_EVIDENCE_REPLAYS", 2) {
+            assert!(replay(&recording) == first, "{what}: replays differ");
+        }
+        shown |= first.2.contains(expected) || String::from_utf8_lossy(&first.1).contains(expected);
+    }
+    assert!(shown, "{name}: no replay says {expected:?}");
+}
+
+#[test]
+fn a_crash() {
+    check("effects/null_dereference.c", "SIGSEGV");
+}
+
+#[test]
+fn another_output() {
+    check("papers/portend_fig14c.c", "");
+}
+
+#[test]
+fn a_deadlock() {
+    check("effects/lost_wakeup.c", "wait");
+}
+
+#[test]
+fn a_crash_after_time_has_passed_for_sleepers_alone() {
+    check("papers/racefuzzer_cache_cleaner.c", "signal");
+}

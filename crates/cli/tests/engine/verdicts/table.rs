@@ -1,0 +1,177 @@
+//! The truths of the corpus beside what was found.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+use verdict_corpus::{Case, Class, Needs, Observed, Opt, Race, ReplayOutcome, cases};
+
+/// Programs whose racing access is made inside a function of the library or a system call, on behalf of the marked line: it is
+/// detected, but no run can be stopped before it.
+const INSIDE_CALLS: [&str; 7] = [
+    "effects/memcpy.c",
+    "effects/printf_argument.c",
+    "effects/read_system_call.c",
+    "effects/rust_use_after_free.rs",
+    "effects/strcpy.c",
+    "effects/use_after_free.c",
+    "effects/write_system_call.c",
+];
+
+/// The truth about one race, and what was found.
+pub(super) struct Row {
+    name: String,
+    expected: String,
+    found: String,
+    verdict: Comparison,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Right,
+    Wrong,
+    /// Not compared, and why.
+    Excepted(&'static str),
+}
+
+/// What was said of all pairs of instructions at a pair of lines: the worst of it.
+struct Found {
+    class: Option<String>,
+    consequences: Vec<String>,
+    replay: Option<String>,
+}
+
+/// One row for each race that the build has.
+pub(super) fn rows(case: &Case, opt: Opt, document: &str) -> Vec<Row> {
+    let document: Value = serde_json::from_str(document).unwrap();
+    case.truth
+        .races
+        .iter()
+        .filter(|race| race.exists_at(opt))
+        .map(|race| row(case, race, &document))
+        .collect()
+}
+
+fn row(case: &Case, race: &Race, document: &Value) -> Row {
+    let found = found(case, document, race.lines());
+    let word = found.class.as_deref().unwrap_or("none");
+    let text = match found.consequences.as_slice() {
+        [] => word.to_owned(),
+        all => format!("{word} {}", all.join("|")),
+    };
+    let replay = found.replay.as_deref().unwrap_or("none");
+    let right = Class::from_words(&text).is_some_and(|class| race.accepts(class))
+        && ReplayOutcome::from_word(replay).is_some_and(|outcome| race.accepts_replay(outcome));
+    let verdict = match (race.needs, right) {
+        (Needs::SymbolicInput, _) => Comparison::Excepted("needs symbolic input"),
+        (Needs::WeakMemory, _) => Comparison::Excepted("needs weak memory"),
+        (_, true) => Comparison::Right,
+        _ if INSIDE_CALLS.contains(&case.name.as_str()) && found.class.is_none() => {
+            Comparison::Excepted("inside a call")
+        }
+        _ if race.observed != Observed::Always && found.class.is_none() => {
+            Comparison::Excepted("not in every run")
+        }
+        _ => Comparison::Wrong,
+    };
+    Row {
+        name: format!("{} {}", case.name, race.id),
+        expected: format!("{}, {}", race.class, race.replay.word()),
+        found: format!("{text}, {replay}"),
+        verdict,
+    }
+}
+
+fn found(case: &Case, document: &Value, lines: (u32, u32)) -> Found {
+    const CLASSES: [&str; 4] = [
+        "spec-violated",
+        "output-differs",
+        "single-ordering",
+        "k-witness-harmless",
+    ];
+    const REPLAYS: [&str; 3] = ["state-change", "replay-failure", "no-state-change"];
+    let line = |access: &Value| {
+        let own = access["file"].as_str().map(Path::new) == Some(&case.path);
+        access["line"].as_u64().filter(|_| own).unwrap_or(0) as u32
+    };
+    let races: Vec<&Value> = document["races"]
+        .as_array()
+        .expect("a list of races")
+        .iter()
+        .filter(|race| {
+            let pair = (line(&race["accesses"][0]), line(&race["accesses"][1]));
+            pair == lines || pair == (lines.1, lines.0)
+        })
+        .collect();
+    let worst = |words: &[&str], of: &dyn Fn(&Value) -> Value| {
+        let word = words
+            .iter()
+            .find(|word| races.iter().any(|race| of(race) == **word));
+        word.map(|word| (*word).to_owned())
+    };
+    let class = worst(&CLASSES, &|race| race["class"].clone());
+    let mut consequences: Vec<String> = races
+        .iter()
+        .filter(|race| {
+            race["class"] == "spec-violated" && class.as_deref() == Some("spec-violated")
+        })
+        .filter_map(|race| race["consequence"]["kind"].as_str().map(str::to_owned))
+        .collect();
+    consequences.sort_unstable();
+    consequences.dedup();
+    Found {
+        class,
+        consequences,
+        replay: worst(&REPLAYS, &|race| race["replay"]["outcome"].clone()),
+    }
+}
+
+/// Classifies every racy program, two at a time, and compares.
+pub(super) fn check(opt: Opt, verdicts_of: &(dyn Fn(&Case, Opt) -> Vec<Row> + Sync)) {
+    let only = std::env::var("VERDICT_CLASSIFY_ONLY").unwrap_or_default();
+    let racy: Vec<&Case> = cases()
+        .iter()
+        .filter(|case| !case.truth.race_free() && case.name.contains(&only))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let all = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(case) = racy.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let rows = verdicts_of(case, opt);
+                    all.lock().unwrap().extend(rows);
+                }
+            });
+        }
+    });
+    let mut all = all.into_inner().unwrap();
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    let table: String = all.iter().map(line).collect();
+    println!("{opt}\n{table}");
+    let wrong: Vec<String> = all
+        .iter()
+        .filter(|row| row.verdict == Comparison::Wrong)
+        .map(line)
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "{opt}: wrong verdicts:\n{}",
+        wrong.concat()
+    );
+    let right = all.iter().filter(|row| row.verdict == Comparison::Right);
+    assert!(right.count() > 0, "{opt}: nothing was compared");
+}
+
+fn line(row: &Row) -> String {
+    let verdict = match row.verdict {
+        Comparison::Right => "right".to_owned(),
+        Comparison::Wrong => "WRONG".to_owned(),
+        Comparison::Excepted(why) => format!("({why})"),
+    };
+    format!(
+        "{:<40}{:<58}{:<50}{verdict}\n",
+        row.name, row.expected, row.found
+    )
+}
