@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use verdict_confirm::{Ended, EndedKind};
 use verdict_explore::{AccessOrder, AlternateState, RacingAccess, SegmentEnd, SegmentsStart};
 use verdict_launch::{Copied, Request};
-use verdict_protocol::{Exploration, Outcome, RunSchedule, WaitingThread};
+use verdict_protocol::{Bytes, Exploration, Outcome, RunSchedule, WaitingThread, WatchedCall};
 use verdict_schedule::SplitMix;
 
 /// How much longer than the primary an alternate may be (Kasikci et al. 2015, section 5).
@@ -24,6 +24,10 @@ pub(crate) enum Try {
     RecordedSegments(Option<[SegmentEnd; 2]>),
     /// The two segments the other way round; the first thread passes the place where it shall stop so many times.
     SwappedSegments(Option<[SegmentEnd; 2]>, u32),
+    /// The same, between the load and the store of the first access, if that is an update in place.
+    SplitSegments([SegmentEnd; 2]),
+    /// The second access between the load and the store of the first one, to the end.
+    Split,
     /// The other order to the end; with a seed, everything after it at random.
     Alternate(Option<u64>),
     /// The recorded order, with the first access as late as the second one allows. (Sen 2008: two accesses that face each
@@ -40,6 +44,9 @@ pub(crate) fn tries(options: &Options, instance: &Instance) -> Vec<Try> {
         .map(|_| random.next_u64() >> 16)
         .collect();
     let mut tries = vec![Try::Alternate(None), Try::Late];
+    if instance.first.write && instance.second.write {
+        tries.push(Try::Split);
+    }
     tries.extend(seeds.iter().map(|seed| Try::Alternate(Some(*seed))));
     tries.extend(seeds.iter().map(|seed| Try::Control(*seed)));
     tries
@@ -54,6 +61,23 @@ impl Try {
         instance: &Instance,
         recording: Option<PathBuf>,
     ) -> Request {
+        let mut request = self.plain_request(options, primary, instance);
+        let bytes = [&instance.first, &instance.second].map(|access| Bytes {
+            address: access.address,
+            len: access.len,
+        });
+        request.calls = [instance.first.pc, instance.second.pc]
+            .map(|pc| WatchedCall {
+                pc,
+                bytes: bytes.to_vec(),
+            })
+            .to_vec();
+        request.freeing = options.freeing.clone();
+        request.recording = recording;
+        request
+    }
+
+    fn plain_request(self, options: &Options, primary: &Primary, instance: &Instance) -> Request {
         let (first, second) = (instance.first.clone(), instance.second.clone());
         let racing = vec![first.pc, second.pc];
         let limit = primary.instructions * LONGER + EXTRA_INSTRUCTIONS;
@@ -65,7 +89,6 @@ impl Try {
                 .collect(),
             instructions_max: Some(limit.min(APART_MAX)),
             compare_memory: true,
-            recording: recording.clone(),
             ..Request::new(RunSchedule::Segments {
                 first,
                 second,
@@ -75,6 +98,17 @@ impl Try {
                 skips,
             })
         };
+        let alternate = |first: RacingAccess, second: RacingAccess, order, seed| Request {
+            watched: racing.clone(),
+            instructions_max: Some(limit),
+            ..Request::new(RunSchedule::Alternate {
+                first,
+                second,
+                order,
+                quantum: options.quantum,
+                seed,
+            })
+        };
         match self {
             Try::RecordedSegments(wanted) => {
                 segments(first, second, wanted, SegmentsStart::Second, 0)
@@ -82,43 +116,18 @@ impl Try {
             Try::SwappedSegments(wanted, skips) => {
                 segments(second, first, wanted, SegmentsStart::First, skips)
             }
-            Try::Alternate(seed) => Request {
-                watched: racing,
-                instructions_max: Some(limit),
-                recording,
-                ..Request::new(RunSchedule::Alternate {
-                    first,
-                    second,
-                    order: AccessOrder::Turned,
-                    quantum: options.quantum,
-                    seed,
-                })
+            Try::SplitSegments(wanted) => Request {
+                loaded: true,
+                ..segments(second, first, Some(wanted), SegmentsStart::First, 0)
             },
-            Try::Late => Request {
-                watched: racing,
-                instructions_max: Some(limit),
-                recording,
-                ..Request::new(RunSchedule::Alternate {
-                    first,
-                    second,
-                    order: AccessOrder::Kept,
-                    quantum: options.quantum,
-                    seed: None,
-                })
+            Try::Alternate(seed) => alternate(first, second, AccessOrder::Turned, seed),
+            Try::Split => Request {
+                loaded: true,
+                ..alternate(first, second, AccessOrder::Turned, None)
             },
+            Try::Late => alternate(first, second, AccessOrder::Kept, None),
             // The recorded order is kept, too: what is random comes after it.
-            Try::Control(seed) => Request {
-                watched: racing,
-                instructions_max: Some(limit),
-                recording,
-                ..Request::new(RunSchedule::Alternate {
-                    first: second,
-                    second: first,
-                    order: AccessOrder::Turned,
-                    quantum: options.quantum,
-                    seed: Some(seed),
-                })
-            },
+            Try::Control(seed) => alternate(second, first, AccessOrder::Turned, Some(seed)),
         }
     }
 }
@@ -155,7 +164,7 @@ pub(crate) fn judge(
             continue;
         };
         let class = match tried {
-            Try::Alternate(_) => class_of(primary, alternate, &controls, &mut verdict),
+            Try::Alternate(_) | Try::Split => class_of(primary, alternate, &controls, &mut verdict),
             // In the recorded order, only harm is news.
             Try::Late if is_enforced(alternate) && fails(alternate) => {
                 harm(primary, alternate, &controls, &mut verdict)

@@ -59,6 +59,8 @@ pub struct Options {
     pub segment_max: u64,
     /// Functions that end a segment: where threads synchronise.
     pub switch_points: Vec<u64>,
+    /// Functions that free their first argument: a racing call of one writes the whole block.
+    pub freeing: Vec<u64>,
 }
 
 impl Default for Options {
@@ -73,6 +75,7 @@ impl Default for Options {
             quantum: 100_000,
             segment_max: 1_000_000,
             switch_points: Vec::new(),
+            freeing: Vec::new(),
         }
     }
 }

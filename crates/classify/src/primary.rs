@@ -10,6 +10,7 @@ use verdict_explore::SegmentEnd;
 use verdict_launch::{Advanced, Copied, Ending, Explorer, LaunchOptions, Request};
 use verdict_protocol::{
     ExecutorConfig, Exploration, LaterInput, MemoryChanges, Mode, Moment, Outcome, RunSchedule,
+    WatchedCall,
 };
 
 /// The primary takes at most so many instructions.
@@ -102,6 +103,15 @@ fn run_primary(
             .iter()
             .flat_map(|race| race.first.union(&race.second).copied())
             .collect(),
+        calls: races
+            .iter()
+            .flat_map(|race| race.first.union(&race.second).copied())
+            .map(|pc| WatchedCall {
+                pc,
+                bytes: Vec::new(),
+            })
+            .collect(),
+        freeing: options.freeing.clone(),
         recording: Some(recording.clone()),
         instructions_max: Some(PRIMARY_MAX),
         log_watched: true,
@@ -210,7 +220,10 @@ impl At<'_> {
                 ends: other_ends,
             } if same_ends(ends, other_ends) => {
                 let compared = compare(changes, other, threads);
-                return self.look_again(compared, changes, ends, threads).map(Some);
+                let compared = self.look_again(compared, changes, ends, threads)?;
+                return self
+                    .look_between(compared, changes, ends, threads)
+                    .map(Some);
             }
             Came::ToTheEnd { ends, .. } => ends,
         };
@@ -270,6 +283,28 @@ impl At<'_> {
         };
         let same = again.outcome == ReplayOutcome::NoStateChange;
         Ok(if same { again } else { compared })
+    }
+
+    /// An update in place is a load and a store: the second access may come between them.
+    fn look_between(
+        &mut self,
+        compared: Compared,
+        changes: &MemoryChanges,
+        ends: [SegmentEnd; 2],
+        threads: [u32; 2],
+    ) -> Result<Compared, ClassifyError> {
+        let both_write = self.instance.first.write && self.instance.second.write;
+        if compared.outcome != ReplayOutcome::NoStateChange || !both_write {
+            return Ok(compared);
+        }
+        let split = self.run_one(Try::SplitSegments(mirrored(ends)))?;
+        Ok(match came(&split) {
+            Came::ToTheEnd {
+                changes: other,
+                ends: came_to,
+            } if same_ends(ends, came_to) => compare(changes, other, threads),
+            _ => compared,
+        })
     }
 
     fn run_one(&mut self, tried: Try) -> Result<Copied, ClassifyError> {

@@ -102,7 +102,7 @@ pub(crate) fn compare(
     after: &MemoryChanges,
     threads: [u32; 2],
 ) -> Compared {
-    let words = words(before, after);
+    let mut words = words(before, after);
     let kept = |changes, thread| state(changes, thread).map(|state| (state.kept, state.signals));
     let registers_differ = threads
         .iter()
@@ -111,6 +111,17 @@ pub(crate) fn compare(
     let off_path = threads
         .iter()
         .any(|thread| length(before, *thread) != length(after, *thread));
+    if off_path {
+        // On another path, functions called meanwhile leave something else behind in their frames.
+        let newer = |word: &WordDifference| {
+            let frames = before.newer.iter().chain(&after.newer);
+            frames
+                .into_iter()
+                .any(|(from, to)| (*from..*to).contains(&word.address))
+        };
+        words.retain(|word| !newer(word));
+    }
+    words.truncate(DIFFERENCES_MAX);
     let outcome = if words.is_empty() && !registers_differ {
         ReplayOutcome::NoStateChange
     } else {
@@ -141,7 +152,6 @@ fn words(primary: &MemoryChanges, alternate: &MemoryChanges) -> Vec<WordDifferen
             primary: then.get(&address).copied(),
             alternate: now.get(&address).copied(),
         })
-        .take(DIFFERENCES_MAX)
         .collect()
 }
 

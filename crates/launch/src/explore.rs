@@ -42,6 +42,8 @@ pub struct Request {
     pub calls: Vec<WatchedCall>,
     /// Functions that free.
     pub freeing: Vec<u64>,
+    /// The thread that stands before an update in place has loaded already.
+    pub loaded: bool,
     /// Where the execution is recorded, from its very start.
     pub recording: Option<PathBuf>,
     /// Instructions it may have from here on.
@@ -61,6 +63,7 @@ impl Request {
             watched: Vec::new(),
             calls: Vec::new(),
             freeing: Vec::new(),
+            loaded: false,
             recording: None,
             instructions_max: None,
             log_watched: false,
@@ -247,6 +250,7 @@ impl Explorer {
             watched: request.watched,
             calls: request.calls,
             freeing: request.freeing,
+            loaded: request.loaded,
             instructions_max: request.instructions_max,
             log_watched: request.log_watched,
             compare_memory: request.compare_memory,

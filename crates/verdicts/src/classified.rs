@@ -31,6 +31,7 @@ pub fn classify_findings(
     let places = Modules::new(mapped);
     let mut options = options.clone();
     options.switch_points = places.synchronising();
+    options.freeing = places.freeing();
     let mut races = Vec::new();
     let mut indices = Vec::new();
     for (index, race) in findings.races.iter().enumerate() {

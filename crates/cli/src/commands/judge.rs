@@ -63,7 +63,7 @@ pub struct Common {
     #[command(flatten)]
     format: FormatArgs,
 
-    /// The program and its arguments; or a recording, whose program runs again with what it read then
+    /// The program and its arguments
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -102,7 +102,10 @@ pub struct ClassifyArgs {
 }
 
 pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, CliError> {
-    let setup = Setup::new(&args.common)?;
+    let setup = match args.common.recording() {
+        Some(path) => Setup::again(&args.common, path)?,
+        None => Setup::new(&args.common)?,
+    };
     let locks = match args.ignore_locks {
         true => Locks::Ignored,
         false => Locks::Seen,
@@ -190,17 +193,18 @@ impl Setup {
             })?,
             None => Vec::new(),
         };
-        let recording = args.recording();
-        let (config, launch) = match recording {
-            Some(path) => Setup::recorded(path)?,
-            None => {
-                let config = ExecutorConfig {
-                    world: World::Private { input },
-                    ..args.schedule.config(&args.program)
-                };
-                (config, LaunchOptions::default())
-            }
+        let config = ExecutorConfig {
+            world: World::Private { input },
+            ..args.schedule.config(&args.program)
         };
+        Setup::with(args, config, LaunchOptions::default())
+    }
+
+    fn with(
+        args: &Common,
+        config: ExecutorConfig,
+        launch: LaunchOptions,
+    ) -> Result<Self, CliError> {
         let folder = args.evidence.clone();
         std::fs::create_dir_all(&folder)
             .map_err(|error| CliError::writing(folder.display(), &error))?;
@@ -213,7 +217,7 @@ impl Setup {
     }
 
     /// A recording is followed, and left once there is a choice.
-    fn recorded(path: &Path) -> Result<(ExecutorConfig, LaunchOptions), CliError> {
+    fn again(args: &Common, path: &Path) -> Result<Self, CliError> {
         let (file, info) = super::replay::open(path)?;
         let config = ExecutorConfig {
             mode: Mode::Replay {
@@ -229,7 +233,7 @@ impl Setup {
             output: GuestOutput::Discarded,
             ..LaunchOptions::default()
         };
-        Ok((config, launch))
+        Setup::with(args, config, launch)
     }
 
     /// How the program is observed: a recording is replayed to its end.
@@ -245,7 +249,11 @@ impl Setup {
     }
 
     /// The races of the program, by happens-before and by prediction.
-    pub(super) fn detect(&self, locks: Locks, context: &Context) -> Result<ProgramFindings, CliError> {
+    pub(super) fn detect(
+        &self,
+        locks: Locks,
+        context: &Context,
+    ) -> Result<ProgramFindings, CliError> {
         let request = DetectRequest {
             config: self.observed(),
             launch: self.launch.clone(),

@@ -37,6 +37,7 @@ impl Executor {
             }
         }
         changes.threads = self.thread_states();
+        changes.newer = self.newer_frames();
         changes
     }
 
@@ -145,15 +146,10 @@ impl Executor {
             let base = thread.registers.fs_base;
             (base, base.saturating_add(DESCRIPTOR))
         });
-        let racing = match &self.explore {
-            Some(Role::Copy(copy)) => copy.stacks.as_slice(),
-            _ => &[],
-        };
         self.kernel
             .threads
             .iter()
-            .enumerate()
-            .filter_map(|(index, thread)| {
+            .filter_map(|thread| {
                 let sp = thread.registers.get(Gpr::Rsp);
                 let (start, _) = self.kernel.memory.find(sp)?;
                 let used = if self.is_at_call(thread.registers.rip) {
@@ -161,13 +157,25 @@ impl Executor {
                 } else {
                     RED_ZONE
                 };
-                let frames = racing
-                    .iter()
-                    .find(|(racing, ..)| *racing == index)
-                    .map_or(0, |(_, sp, stack)| self.old_frames(*sp, stack));
-                Some((start, frames.max(sp.saturating_sub(used))))
+                Some((start, sp.saturating_sub(used)))
             })
             .chain(descriptors)
+            .collect()
+    }
+
+    /// The parts of the racing threads' stacks that hold frames newer than their accesses.
+    fn newer_frames(&self) -> Vec<(u64, u64)> {
+        let racing = match &self.explore {
+            Some(Role::Copy(copy)) => copy.stacks.as_slice(),
+            _ => &[],
+        };
+        racing
+            .iter()
+            .filter_map(|(thread, sp, stack)| {
+                let now = self.kernel.threads[*thread].registers.get(Gpr::Rsp);
+                let (start, _) = self.kernel.memory.find(now)?;
+                Some((start, self.old_frames(*sp, stack)))
+            })
             .collect()
     }
 

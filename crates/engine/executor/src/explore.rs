@@ -296,6 +296,9 @@ impl Executor {
             self.cache.watch(*pc);
         }
         self.watch.calls = WatchedCalls::new(&order.calls, &order.freeing);
+        if order.loaded {
+            self.load_ahead();
+        }
         if let Some(policy) = Policy::of_run(&order.schedule) {
             self.scheduler = policy;
             self.turn = 0;

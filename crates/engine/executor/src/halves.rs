@@ -27,6 +27,18 @@ impl Executor {
         if !self.scheduler.splits_updates() || self.kernel.journal.is_replay() {
             return None;
         }
+        self.update_in_place()
+    }
+
+    /// The current thread loads what the update that it stands before will store.
+    pub(crate) fn load_ahead(&mut self) {
+        let pc = self.kernel.thread().registers.rip;
+        if let Some(update) = self.update_in_place() {
+            self.load_half(pc, &update);
+        }
+    }
+
+    fn update_in_place(&mut self) -> Option<NextAccess> {
         let instruction = self.next_instruction()?;
         if instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg {
             return None;

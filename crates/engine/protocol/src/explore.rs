@@ -78,6 +78,10 @@ pub struct RunOrder {
     /// Where functions begin that free their first argument: a watched call of one writes the whole block.
     #[serde(default)]
     pub freeing: Vec<u64>,
+    /// The current thread, which stands before an update in place, has loaded what it updates already: the store comes when
+    /// it runs again.
+    #[serde(default)]
+    pub loaded: bool,
     /// The run ends after so many instructions from here, and says where it was.
     pub instructions_max: Option<u64>,
     /// Every time a watched instruction is about to run is noted.
@@ -176,6 +180,8 @@ pub struct MemoryChanges {
     pub words: Vec<(u64, u64)>,
     /// There are more.
     pub cut: bool,
+    /// Where the racing threads have frames that are newer than their accesses: from, to.
+    pub newer: Vec<(u64, u64)>,
     /// Everybody's registers.
     pub threads: Vec<ThreadState>,
 }

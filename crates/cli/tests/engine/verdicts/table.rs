@@ -127,12 +127,20 @@ fn found(case: &Case, document: &Value, lines: (u32, u32)) -> Found {
     }
 }
 
-/// Classifies every racy program, two at a time, and compares.
-pub(super) fn check(opt: Opt, verdicts_of: &(dyn Fn(&Case, Opt) -> Vec<Row> + Sync)) {
-    let only = std::env::var("VERDICT_CLASSIFY_ONLY").unwrap_or_default();
+/// Classifies racy programs, two at a time, and compares: the usual ones, or those that the soak asks for.
+pub(super) fn check(
+    opt: Opt,
+    usual: &[&str],
+    verdicts_of: &(dyn Fn(&Case, Opt) -> Vec<Row> + Sync),
+) {
+    let only = std::env::var("VERDICT_CLASSIFY_ONLY");
+    let wanted = |name: &str| match &only {
+        Ok(part) => name.contains(part),
+        Err(_) => usual.contains(&name),
+    };
     let racy: Vec<&Case> = cases()
         .iter()
-        .filter(|case| !case.truth.race_free() && case.name.contains(&only))
+        .filter(|case| !case.truth.race_free() && wanted(&case.name))
         .collect();
     let next = AtomicUsize::new(0);
     let all = Mutex::new(Vec::new());
