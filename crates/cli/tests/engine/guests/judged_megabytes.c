@@ -1,4 +1,4 @@
-/* A program with a race that writes a gigabyte. */
+/* A program with a race that writes 32 megabytes. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ int main(void) {
     memset(block, 'x', sizeof block);
     pthread_create(&thread, NULL, set, NULL);
     int seen = shared;
-    for (int i = 0; i < 1024; i++) write(1, block, sizeof block);
+    for (int i = 0; i < 32; i++) write(1, block, sizeof block);
     pthread_join(thread, NULL);
     dprintf(1, "seen %d\n", seen);
     return 0;
