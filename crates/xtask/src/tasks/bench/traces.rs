@@ -112,13 +112,7 @@ fn rates(verdict: &Path, args: &Args, files: &[PathBuf; 2]) -> Result<(), String
 
 /// Peak memory on two traces of the same kind, one of them longer.
 fn growth(verdict: &Path, args: &Args, folder: &Path) -> Result<(), String> {
-    let of = GROWTH_OF.map(|(option, number)| format!("{option} {number}"));
-    println!("\npeak MB by number of events ({})", of.join(" "));
     let lengths = [args.events, LONGER * args.events];
-    println!(
-        "{:<10} {:>11} {:>11} {:>7}",
-        "", lengths[0], lengths[1], "ratio"
-    );
     let traces = lengths.map(|events| (events, folder.join(format!("growth-{events}.vtrace"))));
     for (events, path) in &traces {
         let mut generate = Command::new(verdict);
@@ -132,6 +126,12 @@ fn growth(verdict: &Path, args: &Args, folder: &Path) -> Result<(), String> {
         }
         run_command(&mut generate)?;
     }
+    let of = GROWTH_OF.map(|(option, number)| format!("{option} {number}"));
+    println!("\npeak MB by number of events ({})", of.join(" "));
+    println!(
+        "{:<10} {:>11} {:>11} {:>7}",
+        "", lengths[0], lengths[1], "ratio"
+    );
     for (algorithm, _) in ALGORITHMS {
         let mut peaks = Vec::new();
         for (_, path) in &traces {
