@@ -1,6 +1,7 @@
 //! Many threads, many events: it works, and what is held does not grow with the number of events.
 
-use verdict_detect::{Algorithm, PairBy};
+use verdict_detect::{Algorithm, PairBy, detect, detect_reading_ahead};
+use verdict_events::generate::{GenerateOptions, Generator};
 use verdict_events::{Access, Addr, Event, EventKind, LockMode, SiteId, SyncId, ThreadId};
 
 use crate::random::Random;
@@ -96,5 +97,29 @@ fn history_does_not_grow_with_events() {
             rest < first + first / 2,
             "{algorithm}: {first} records in the first quarter, {rest} later"
         );
+    }
+}
+
+/// Where a trace is read ahead, repeated accesses are found by the thread that reads; otherwise by the detector.
+#[test]
+fn reading_ahead_changes_no_answer() {
+    for seed in 0..4 {
+        let trace = || {
+            Generator::new(GenerateOptions {
+                events: 30_000,
+                locations: 400,
+                seed,
+                ..GenerateOptions::default()
+            })
+        };
+        let detectors = || {
+            let all = Algorithm::ALL.into_iter();
+            all.map(|algorithm| algorithm.detector(PairBy::Site))
+                .collect()
+        };
+        let plain = detect(&mut trace(), detectors(), &mut |_| {}).expect("a sound trace");
+        let ahead = detect_reading_ahead(&mut trace(), detectors(), &mut |_| {});
+        assert!(plain.iter().all(|found| !found.races.is_empty()));
+        assert!(plain == ahead.expect("a sound trace"), "seed {seed}");
     }
 }
