@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use verdict_explore::{Directed, Facing};
 use verdict_launch::{Advanced, Copied, Ending, Explorer, LaunchOptions, Request};
-use verdict_protocol::{CallStack, ExecutorConfig, MappedModule, Moment, Outcome, RunSchedule};
+use verdict_protocol::{
+    CallStack, Deadlock, ExecutorConfig, MappedModule, Moment, Outcome, RunSchedule,
+};
 use verdict_schedule::SplitMix;
 
 /// How to confirm.
@@ -34,6 +36,9 @@ pub struct Options {
     pub switch_points: Vec<u64>,
     /// Functions that free their first argument.
     pub freeing: Vec<u64>,
+    /// Sites of all races that are known. Switches at synchronisation are enough only where these are occasions to
+    /// switch, too (Sen 2008, section 4). A run is repeated by its seed and the same sites.
+    pub other_sites: Vec<u64>,
 }
 
 impl Default for Options {
@@ -49,6 +54,7 @@ impl Default for Options {
             instructions_max: None,
             switch_points: Vec::new(),
             freeing: Vec::new(),
+            other_sites: Vec::new(),
         }
     }
 }
@@ -98,6 +104,8 @@ pub struct SeenError {
     pub recording: Option<PathBuf>,
     /// Where the thread to blame was.
     pub place: Option<Box<CallStack>>,
+    /// Who waited for whom, where nobody could go on.
+    pub deadlock: Option<Box<Deadlock>>,
 }
 
 /// How far it is.
@@ -115,6 +123,7 @@ struct Run {
     faced: Option<Box<[CallStack; 2]>>,
     ended: Ended,
     place: Option<Box<CallStack>>,
+    deadlock: Option<Box<Deadlock>>,
 }
 
 /// Steers runs of the program to one candidate after the other. `folder` takes recordings; `progress` hears of every run.
@@ -258,6 +267,10 @@ impl Steered<'_> {
     fn request(&self, seed: u64, recording: Option<PathBuf>) -> Request {
         let mut watched = self.candidate.watched();
         watched.extend(&self.options.switch_points);
+        // What another race does may be what it takes to come here. It costs a stop each time: every other run has it.
+        if seed.is_multiple_of(2) {
+            watched.extend(&self.options.other_sites);
+        }
         let directed = RunSchedule::Directed(Directed {
             seed,
             first: self.candidate.first.clone(),
@@ -322,6 +335,7 @@ impl Steered<'_> {
                 runs: 0,
                 recording: None,
                 place: run.place.clone(),
+                deadlock: run.deadlock.clone(),
             });
             seen.runs += 1;
         }
@@ -396,12 +410,18 @@ impl Run {
                 faced: None,
                 ended,
                 place: None,
+                deadlock: None,
             };
+        };
+        let deadlock = match &exploration.report.outcome {
+            Outcome::Deadlock(deadlock) => Some(Box::new(deadlock.clone())),
+            _ => None,
         };
         Run {
             facing: exploration.facings.first().copied(),
             faced: exploration.faced,
             ended,
+            deadlock,
             place: place(exploration.report.outcome),
         }
     }

@@ -332,9 +332,14 @@ impl RaceDirected {
     }
 
     fn run(&mut self, thread: ThreadId) -> Decision {
+        // Whoever goes first is left alone for long, and yet not for ever.
+        let turn = match self.priorities {
+            Some(_) => self.target.quantum.max(self.target.patience / 4),
+            None => self.target.quantum,
+        };
         Decision::Run {
             thread,
-            instructions_max: self.target.quantum,
+            instructions_max: turn,
         }
     }
 }

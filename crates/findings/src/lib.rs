@@ -16,6 +16,7 @@
 mod class;
 mod confirmation;
 mod coverage;
+mod deadlock;
 mod document;
 mod evidence;
 mod order;
@@ -31,6 +32,7 @@ mod verdict;
 pub use class::{Class, Consequence, ConsequenceKind, Label};
 pub use confirmation::{Confirmation, ObservedError};
 pub use coverage::{CoverageNote, StageStatistics};
+pub use deadlock::{DeadlockFindings, DeadlockSchema, LockCycle, LockStep, StuckThread};
 pub use document::{ProgramFindings, ReadError, Schema};
 pub use order::{Order, Step, WhichOrder};
 pub use place::{Excerpt, Frame, Lock, LockMode};

@@ -5,9 +5,11 @@
 mod closer;
 mod detect;
 mod findings;
+mod locks;
 mod recording;
 
 pub use closer::look_closer;
 pub use detect::{DetectRequest, Detected, Locks, ProgramError, detect_program};
 pub use findings::to_findings;
+pub use locks::lock_cycles;
 pub use recording::OwnRecording;

@@ -1,6 +1,7 @@
 //! Steers runs to the races of a document.
 
 use crate::Modules;
+use crate::deadlocks;
 use crate::lines::{self, LineError, LinePair, LineSite, SourceLine};
 use crate::names::Names;
 use std::collections::BTreeSet;
@@ -30,6 +31,9 @@ pub struct Confirming<'a> {
     pub progress: &'a mut dyn FnMut(&str, Progress),
 }
 
+/// Races whose sites are occasions to switch while runs are steered to another: each costs a stop every time.
+const RACES_MAX: usize = 16;
+
 /// Why a pair of lines could not be confirmed.
 #[derive(thiserror::Error, Debug)]
 pub enum PairError {
@@ -49,6 +53,11 @@ pub fn confirm_findings(
 ) -> Result<(), ConfirmError> {
     findings.schema = Schema::Verdicts1;
     let places = confirming.places()?;
+    let known = findings
+        .races
+        .iter()
+        .filter_map(|race| sites(&places, race));
+    let others = known.take(RACES_MAX).flatten().flatten().collect();
     let mut candidates = Vec::new();
     for (index, race) in findings.races.iter().enumerate() {
         if !wanted(race) {
@@ -67,7 +76,7 @@ pub fn confirm_findings(
         };
         candidates.push((index, candidate));
     }
-    confirming.all(findings, candidates, &places)
+    confirming.all(findings, candidates, &places, others)
 }
 
 /// Confirms pairs of lines that somebody suspects: each is added to the document as a race, with what came of it.
@@ -99,7 +108,11 @@ pub fn confirm_pairs(
             .races
             .push(suspected(pair, &sites, &mut symbolizer));
     }
-    confirming.all(findings, candidates, &places)?;
+    let pairs = candidates.iter().take(RACES_MAX);
+    let others = pairs
+        .flat_map(|(_, candidate)| candidate.watched())
+        .collect();
+    confirming.all(findings, candidates, &places, others)?;
     Ok(())
 }
 
@@ -142,7 +155,32 @@ fn suspected(pair: &LinePair, sites: &[LineSite; 2], symbolizer: &mut Symbolizer
 }
 
 impl Confirming<'_> {
-    fn places(&self) -> Result<Modules, ConfirmError> {
+    /// Steers to each candidate.
+    pub(crate) fn runs(
+        &mut self,
+        candidates: &[Candidate],
+        places: &Modules,
+        other_sites: BTreeSet<u64>,
+    ) -> Result<Vec<verdict_confirm::Confirmation>, ConfirmError> {
+        let options = Options {
+            switch_points: places.synchronising(),
+            freeing: places.freeing(),
+            other_sites: other_sites.into_iter().collect(),
+            ..self.options.clone()
+        };
+        let told = &mut |index: usize, made| (self.progress)(&candidates[index].name, made);
+        let (_, confirmations) = confirm(
+            self.config,
+            self.launch,
+            candidates,
+            &options,
+            self.folder,
+            told,
+        )?;
+        Ok(confirmations)
+    }
+
+    pub(crate) fn places(&self) -> Result<Modules, ConfirmError> {
         let mapped = modules(self.config, self.launch, self.folder)?;
         Ok(Modules::new(mapped))
     }
@@ -152,22 +190,10 @@ impl Confirming<'_> {
         findings: &mut ProgramFindings,
         candidates: Vec<(usize, Candidate)>,
         places: &Modules,
+        other_sites: BTreeSet<u64>,
     ) -> Result<(), ConfirmError> {
-        let options = Options {
-            switch_points: places.synchronising(),
-            freeing: places.freeing(),
-            ..self.options.clone()
-        };
         let (indices, candidates): (Vec<usize>, Vec<Candidate>) = candidates.into_iter().unzip();
-        let told = &mut |index: usize, made| (self.progress)(&candidates[index].name, made);
-        let (_, confirmations) = confirm(
-            self.config,
-            self.launch,
-            &candidates,
-            &options,
-            self.folder,
-            told,
-        )?;
+        let confirmations = self.runs(&candidates, places, other_sites)?;
         let mut symbols = Names::default();
         for (index, confirmation) in indices.into_iter().zip(&confirmations) {
             write_down(findings, index, confirmation, &mut symbols);
@@ -274,9 +300,13 @@ fn bytes(race: &Race) -> Vec<Bytes> {
 
 fn observed(error: &SeenError, symbols: &mut Names) -> ObservedError {
     let stack = error.place.as_deref().map(|place| symbols.stack(place));
+    let detail = match error.deadlock.as_deref() {
+        Some(deadlock) => deadlocks::sentence(&deadlocks::stuck(deadlock, symbols)),
+        None => error.ended.detail.clone(),
+    };
     ObservedError {
         kind: kind(error.ended.kind),
-        detail: error.ended.detail.clone(),
+        detail,
         seed: error.seed,
         runs: u64::from(error.runs),
         stack: stack.unwrap_or_default(),

@@ -50,6 +50,21 @@ impl Names {
         frames
     }
 
+    /// The place at an offset in a binary's file.
+    pub(crate) fn frame(&mut self, module: &Path, offset: u64) -> Frame {
+        let location = self.symbolizer.at_file_offset(module, offset);
+        let source = location.source();
+        Frame {
+            function: location.function().map(|function| function.name.clone()),
+            file: source.map(|source| source.file.clone()),
+            line: source.and_then(|source| source.line),
+            column: source.and_then(|source| source.column),
+            module: module.display().to_string(),
+            offset,
+            inlined: false,
+        }
+    }
+
     /// The innermost frame of the user's own: one with a source that is not the C library's.
     pub(crate) fn own_frame(frames: &[Frame]) -> Option<&Frame> {
         let own = |frame: &&Frame| {

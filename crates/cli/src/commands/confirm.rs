@@ -1,10 +1,20 @@
 //! `verdict confirm`: which races really happen, and what goes wrong after them.
 
+mod deadlock;
+
 use std::time::Duration;
 
 use verdict_confirm::Options;
-use verdict_findings::{Program, ProgramFindings, Race, Schema, text_of_bytes};
-use verdict_verdicts::{Confirming, LinePair, PairError, confirm_findings, confirm_pairs};
+use verdict_detect::LockStep;
+use verdict_events::SiteId;
+use verdict_findings::{
+    DeadlockFindings, DeadlockSchema, Program, ProgramFindings, Race, Schema, text_of_bytes,
+};
+use verdict_races::lock_cycles;
+use verdict_verdicts::{
+    Confirming, LinePair, PairError, SeenCycle, SeenStep, confirm_cycles, confirm_findings,
+    confirm_pairs,
+};
 
 use super::judge::{Common, Setup};
 use crate::progress::Progress;
@@ -16,10 +26,11 @@ Examples:
   verdict confirm --runs 1000 --race 5d1f0c2ab93e -- ./queue
   verdict confirm --pair queue.c:12,queue.c:40 -- ./queue
   verdict confirm --race 5d1f0c2ab93e --run-seed 1042 --runs 1 -- ./queue
+  verdict confirm --target deadlock -- ./queue
   verdict confirm --format json -o confirmed.json -- ./queue --items 10
 
 Runs the program in a world of its own: what it writes, deletes or sends is only so inside.
-Ends with 1 when a race was confirmed, and with 0 when none was.";
+Ends with 1 when a race or a deadlock was confirmed, and with 0 when none was.";
 
 /// How to confirm.
 #[derive(clap::Args, Debug)]
@@ -37,12 +48,28 @@ pub struct Args {
     #[arg(long, value_name = "FILE:LINE,FILE:LINE", conflicts_with = "race")]
     pair: Vec<LinePair>,
 
+    /// What to steer to
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Target::Races, conflicts_with_all = ["race", "pair"])]
+    target: Target,
+
     #[command(flatten)]
     common: Common,
 }
 
+/// What to steer to.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Target {
+    /// Races
+    Races,
+    /// Locks that threads take in different orders
+    Deadlock,
+}
+
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     let setup = Setup::new(&args.common)?;
+    if args.target == Target::Deadlock {
+        return confirm_deadlocks(args, &setup, context);
+    }
     let findings = if args.pair.is_empty() {
         confirm_detected(args, &setup, context)?
     } else {
@@ -104,13 +131,7 @@ fn confirm_suspected(
     setup: &Setup,
     context: &Context,
 ) -> Result<ProgramFindings, CliError> {
-    let mut words = setup.config.argv.iter().skip(1);
-    let program = Program {
-        path: text_of_bytes(&setup.config.program),
-        args: words.by_ref().map(|word| text_of_bytes(word)).collect(),
-        ..Program::default()
-    };
-    let mut findings = ProgramFindings::new(Schema::Verdicts1, program);
+    let mut findings = ProgramFindings::new(Schema::Verdicts1, program(setup));
     let options = options(args, setup);
     let mut shown = Shown::new(context, args.runs);
     let mut confirming = Confirming {
@@ -125,6 +146,66 @@ fn confirm_suspected(
         PairError::Confirm(error) => CliError::cannot_run(error),
     })?;
     Ok(findings)
+}
+
+/// Cycles of locks that one run shows.
+fn confirm_deadlocks(args: &Args, setup: &Setup, context: &Context) -> Result<Exit, CliError> {
+    let (cycles, sites) =
+        lock_cycles(&setup.config, &setup.launch).map_err(CliError::cannot_run)?;
+    let place = |site: SiteId| {
+        let place = &sites.get(site.0 as usize)?.place;
+        Some((place.module.clone()?, place.offset))
+    };
+    let step = |step: &LockStep| {
+        let (held_in, held_at) = place(step.held_since)?;
+        let (taken_in, taken_at) = place(step.site)?;
+        Some(SeenStep {
+            thread: step.thread.0,
+            holds: (step.holds.0, held_in, held_at),
+            wants: (step.wants.0, taken_in, taken_at),
+        })
+    };
+    let seen: Vec<SeenCycle> = cycles
+        .iter()
+        .filter_map(|cycle| cycle.steps.iter().map(step).collect::<Option<_>>())
+        .map(|steps| SeenCycle { steps })
+        .collect();
+    let options = options(args, setup);
+    let mut shown = Shown::new(context, args.runs);
+    let mut confirming = Confirming {
+        config: &setup.config,
+        launch: &setup.launch,
+        options: &options,
+        folder: &setup.folder,
+        progress: &mut |name, made| shown.run(name, made),
+    };
+    let cycles = if seen.is_empty() {
+        Vec::new()
+    } else {
+        confirm_cycles(&seen, &mut confirming).map_err(CliError::cannot_run)?
+    };
+    let findings = DeadlockFindings {
+        schema: DeadlockSchema::Deadlocks1,
+        program: program(setup),
+        cycles,
+    };
+    let json =
+        || serde_json::to_string(&findings).expect("these types are always valid JSON") + "\n";
+    setup.tell_text(&args.common, &json, &|| deadlock::text(&findings), context)?;
+    Ok(if findings.cycles.iter().any(|cycle| cycle.confirmed) {
+        Exit::Races
+    } else {
+        Exit::Clean
+    })
+}
+
+fn program(setup: &Setup) -> Program {
+    let words = setup.config.argv.iter().skip(1);
+    Program {
+        path: text_of_bytes(&setup.config.program),
+        args: words.map(|word| text_of_bytes(word)).collect(),
+        ..Program::default()
+    }
 }
 
 /// What people see while they wait.

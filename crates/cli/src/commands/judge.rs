@@ -290,17 +290,33 @@ impl Setup {
             since: None,
         };
         match (&args.output, args.format.format) {
-            (Some(path), Format::Json) => stats::write(&findings.to_json(), path, context),
-            (Some(path), Format::Text) => {
-                let text = findings_text(&from_here(findings), shown, &|_, text| text.to_owned());
-                stats::write(&text, path, context)
-            }
-            (None, format) => context.report(|out, paint| match format {
-                Format::Json => out.write_all(findings.to_json().as_bytes()),
-                Format::Text => out.write_all(
+            (None, Format::Text) => context.report(|out, paint| {
+                out.write_all(
                     findings_text(&from_here(findings), shown, &colours(paint)).as_bytes(),
-                ),
+                )
             }),
+            _ => {
+                let plain = || findings_text(&from_here(findings), shown, &|_, text| text.to_owned());
+                self.tell_text(args, &|| findings.to_json(), &plain, context)
+            }
+        }
+    }
+
+    /// Tells something as the user wants it.
+    pub(super) fn tell_text(
+        &self,
+        args: &Common,
+        json: &dyn Fn() -> String,
+        text: &dyn Fn() -> String,
+        context: &Context,
+    ) -> Result<(), CliError> {
+        let told = match args.format.format {
+            Format::Json => json(),
+            Format::Text => text(),
+        };
+        match &args.output {
+            Some(path) => stats::write(&told, path, context),
+            None => context.report(|out, _| out.write_all(told.as_bytes())),
         }
     }
 }

@@ -1,0 +1,494 @@
+//! `verdict confirm -- PROGRAM` on the whole corpus: every real race is created, no false one ever is, what a program's
+//! truth says can go wrong does, and every seed repeats what it stands for. The tests print a table of how often.
+//!
+//! `cargo xtask soak confirm` does the same with many more runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::tools::{build, tool};
+use serde_json::Value;
+use verdict_corpus::{Case, Class, Needs, Opt, Race, build_all, case, cases};
+
+/// Runs per race: enough for CI, which has the same seeds every time.
+fn runs() -> u32 {
+    number("VERDICT_CONFIRM_RUNS", 10)
+}
+
+/// Times that every error is repeated.
+fn repeats() -> u32 {
+    number("VERDICT_CONFIRM_REPEATS", 2)
+}
+
+fn number(variable: &str, usual: u32) -> u32 {
+    let set = std::env::var(variable).ok();
+    set.and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// A program that is asked about.
+struct Asked<'a> {
+    case: &'a Case,
+    binary: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl<'a> Asked<'a> {
+    fn new(case: &'a Case, binary: &Path) -> Self {
+        Asked {
+            case,
+            binary: binary.to_owned(),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// What `verdict confirm` says with these options; the program gets `args`.
+    fn confirm(&self, options: &[String], args: &[String]) -> Value {
+        let output = self.folder.path().join("confirmed.json");
+        let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
+            .args(["confirm", "--format", "json", "--jobs", "1", "--output"])
+            .arg(&output)
+            .args(options)
+            .arg("--")
+            .arg(&self.binary)
+            .args(args)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let written = fs::read(&output).unwrap_or_else(|error| {
+            let stderr = String::from_utf8_lossy(&run.stderr);
+            panic!(
+                "{} {options:?}: nothing ({error}): {stderr}",
+                self.case.name
+            )
+        });
+        fs::remove_file(&output).unwrap();
+        serde_json::from_slice(&written).unwrap()
+    }
+
+    /// The races that are detected.
+    fn detected(&self) -> Vec<Confirmed> {
+        let options = [format!("--runs={}", runs())];
+        let document = self.confirm(&options, &self.case.truth.args);
+        let mut found = confirmed(self.case, &document);
+        for race in &mut found {
+            race.options = vec![format!("--race={}", race.id)];
+        }
+        found
+    }
+
+    /// The races of the truth, as pairs of lines: those that the same arguments show are asked about together, since each
+    /// may be what it takes to come to another.
+    fn suspected(&self, races: &[&'a Race]) -> Vec<(&'a Race, Vec<Confirmed>)> {
+        let args = |race: &Race| race.reveal.clone().unwrap_or(self.case.truth.args.clone());
+        let groups: BTreeSet<Vec<String>> = races.iter().map(|race| args(race)).collect();
+        let mut told = Vec::new();
+        for group in groups {
+            let own = races.iter().filter(|race| args(race) == group);
+            let own: Vec<&Race> = own.copied().collect();
+            let pairs = own.iter().map(|race| format!("--pair={}", self.pair(race)));
+            let pairs: Vec<String> = pairs.collect();
+            let options = [&[format!("--runs={}", runs())], &pairs[..]].concat();
+            let mut found = confirmed(self.case, &self.confirm(&options, &group));
+            for race in &mut found {
+                race.options.clone_from(&pairs);
+                race.args.clone_from(&group);
+            }
+            for race in own {
+                let name = self.pair(race);
+                let at = found.iter().position(|found| found.id == name);
+                told.push((race, vec![found.swap_remove(at.unwrap())]));
+            }
+        }
+        told
+    }
+
+    fn pair(&self, race: &Race) -> String {
+        let (first, second) = race.lines();
+        let file = self.case.path.display();
+        format!("{file}:{first},{file}:{second}")
+    }
+
+    /// Repeats the run that an error was first seen in: it always comes to that error, and so does its recording.
+    fn repeat(&self, of: &Confirmed, error: &Value) {
+        let (kind, seed) = (&error["kind"], &error["seed"]);
+        let repeats = repeats();
+        let mut options = vec![format!("--runs={repeats}"), format!("--run-seed={seed}")];
+        options.extend(of.options.clone());
+        let document = self.confirm(&options, &of.args);
+        let again = confirmed(self.case, &document);
+        let again = again.iter().find(|race| race.id == of.id).unwrap();
+        assert_eq!(again.hits, repeats, "{} {}", self.case.name, of.id);
+        let repeated = again.errors.iter().find(|other| other["kind"] == *kind);
+        let times = repeated.and_then(|error| error["runs"].as_u64());
+        assert_eq!(
+            times,
+            Some(u64::from(repeats)),
+            "{} {}: {kind} with seed {seed}",
+            self.case.name,
+            of.id
+        );
+        self.replay(error);
+    }
+
+    fn replay(&self, error: &Value) {
+        let recording = error["evidence"]
+            .as_str()
+            .expect("every error has a recording");
+        let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
+            .args(["replay", recording])
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&run.stderr);
+        assert!(
+            !stderr.contains("the engine failed") && !stderr.contains("recording"),
+            "{}: {recording}: {stderr}",
+            self.case.name
+        );
+    }
+}
+
+/// What was said of a race.
+struct Confirmed {
+    id: String,
+    lines: (u32, u32),
+    hits: u32,
+    errors: Vec<Value>,
+    stacks: usize,
+    /// What asks about it again, and what the program gets.
+    options: Vec<String>,
+    args: Vec<String>,
+}
+
+fn confirmed(case: &Case, document: &Value) -> Vec<Confirmed> {
+    let line = |access: &Value| {
+        let own = access["file"].as_str().map(Path::new) == Some(&case.path);
+        access["line"].as_u64().filter(|_| own).unwrap_or(0) as u32
+    };
+    let races = document["races"].as_array().expect("a list of races");
+    let told = races.iter().filter(|race| !race["confirmation"].is_null());
+    told.map(|race| {
+        let pair = (line(&race["accesses"][0]), line(&race["accesses"][1]));
+        let tried = &race["confirmation"];
+        let list = |field: &str| tried[field].as_array().cloned().unwrap_or_default();
+        Confirmed {
+            id: race["id"].as_str().unwrap().to_owned(),
+            lines: (pair.0.min(pair.1), pair.0.max(pair.1)),
+            hits: tried["hits"].as_u64().unwrap() as u32,
+            errors: list("errors"),
+            stacks: list("stacks").len(),
+            options: Vec::new(),
+            args: case.truth.args.clone(),
+        }
+    })
+    .collect()
+}
+
+/// The document's word for what a truth says can go wrong.
+fn kinds(race: &Race) -> BTreeSet<String> {
+    let Class::SpecViolated(consequences) = race.class else {
+        return BTreeSet::new();
+    };
+    let word = |word: &str| match word {
+        "infinite-loop" => "hang".to_owned(),
+        other => other.to_owned(),
+    };
+    let all = consequences
+        .iter()
+        .map(|consequence| word(&consequence.to_string()));
+    all.filter(|kind| kind != "property").collect()
+}
+
+/// What is to be printed of a program, its probabilities, and what is wrong.
+#[derive(Clone, Default)]
+struct Told {
+    text: String,
+    probabilities: Vec<f64>,
+    wrong: Vec<String>,
+}
+
+fn examine(case: &Case, opt: Opt, binary: &Path) -> Told {
+    let asked = Asked::new(case, binary);
+    let mut told = Told::default();
+    let detected = asked.detected();
+    let mut seen: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    let races = case.truth.races.iter().filter(|race| race.exists_at(opt));
+    let races: Vec<&Race> = races.collect();
+    let suspected = asked.suspected(&races);
+    let mut explained = BTreeSet::new();
+    for (race, pair) in &suspected {
+        explained.insert(race.lines());
+        let own = detected.iter().filter(|found| found.lines == race.lines());
+        let all: Vec<&Confirmed> = own.chain(pair).collect();
+        let hits = all.iter().map(|found| found.hits).max().unwrap_or(0);
+        let errors: Vec<String> = all
+            .iter()
+            .flat_map(|found| &found.errors)
+            .map(|error| format!("{} {}", error["kind"].as_str().unwrap(), error["runs"]))
+            .collect();
+        let _ = writeln!(
+            told.text,
+            "{:42} {} {:>5} {:>4} of {:<4} {}",
+            case.name,
+            race.id,
+            if race.real { "real" } else { "false" },
+            hits,
+            runs(),
+            errors.join(", ")
+        );
+        if race.real {
+            told.probabilities.push(f64::from(hits) / f64::from(runs()));
+        }
+        if race.real != (hits > 0) {
+            told.wrong
+                .push(format!("{} {}: {hits} hits", case.name, race.id));
+        }
+    }
+    for found in &detected {
+        if found.hits > 0 && !explained.contains(&found.lines) {
+            told.wrong.push(format!(
+                "{} {:?}: confirmed, and not in the truth",
+                case.name, found.lines
+            ));
+        }
+    }
+    for found in detected
+        .iter()
+        .chain(suspected.iter().flat_map(|(_, pair)| pair))
+    {
+        if found.hits > 0 && found.stacks != 2 {
+            told.wrong
+                .push(format!("{} {}: not two stacks", case.name, found.id));
+        }
+        for error in &found.errors {
+            let kind = error["kind"].as_str().unwrap();
+            let kinds = seen.entry(kind).or_default();
+            // Repeating the first of its kind shows that seeds repeat; a soak repeats all.
+            if kinds.is_empty() || repeats() > 2 {
+                asked.repeat(found, error);
+            }
+            kinds.push(error);
+        }
+    }
+    for (race, _) in &suspected {
+        let wanted = kinds(race);
+        let reached =
+            wanted.is_empty() || wanted.iter().any(|kind| seen.contains_key(kind.as_str()));
+        if race.needs == Needs::None && !reached {
+            told.wrong
+                .push(format!("{} {}: none of {wanted:?}", case.name, race.id));
+        }
+    }
+    told
+}
+
+fn whole_corpus(opt: Opt, part: &str) {
+    let wanted = std::env::var("VERDICT_CORPUS_CASE").unwrap_or_default();
+    let cases: Vec<Case> = cases()
+        .iter()
+        .filter(|case| case.name.starts_with(part) && case.name.contains(&wanted))
+        .cloned()
+        .collect();
+    let jobs = thread::available_parallelism().map_or(1, usize::from);
+    let binaries = build_all(&cases, &[opt], jobs).unwrap_or_else(|error| panic!("{error}"));
+    let told = Mutex::new(vec![Told::default(); cases.len()]);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(index) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&at| at < cases.len())
+        {
+            let answer = examine(&cases[index], opt, &binaries[index]);
+            told.lock().unwrap()[index] = answer;
+        }
+    };
+    thread::scope(|scope| {
+        (0..jobs).for_each(|_| drop(scope.spawn(work)));
+    });
+    let told = told.into_inner().unwrap();
+    let table: String = told.iter().map(|told| told.text.as_str()).collect();
+    let all: Vec<f64> = told
+        .iter()
+        .flat_map(|told| told.probabilities.clone())
+        .collect();
+    print!("{table}");
+    if !all.is_empty() {
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        println!(
+            "{} real races at {opt}, mean probability {mean:.2}",
+            all.len()
+        );
+    }
+    let wrong: Vec<String> = told.into_iter().flat_map(|told| told.wrong).collect();
+    assert!(wrong.is_empty(), "at {opt}:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn effects_unoptimised() {
+    whole_corpus(Opt::O0, "effects/");
+}
+
+#[test]
+fn papers_unoptimised() {
+    whole_corpus(Opt::O0, "papers/");
+}
+
+#[test]
+fn effects_optimised() {
+    whole_corpus(Opt::O2, "effects/");
+}
+
+#[test]
+fn papers_optimised() {
+    whole_corpus(Opt::O2, "papers/");
+}
+
+#[test]
+fn nothing_of_race_free_programs_is_confirmed() {
+    whole_corpus(Opt::O0, "racefree/");
+}
+
+/// RaceFuzzer, section 3.2: the race is created whatever the number of statements before it, and half of the runs fail.
+#[test]
+fn far_apart() {
+    let case = case("papers/racefuzzer_fig2.c");
+    let binary = case
+        .build(Opt::O0)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let asked = Asked::new(case, &binary);
+    let runs = number("VERDICT_CONFIRM_RUNS", 40);
+    let (first, second) = case.truth.races[0].lines();
+    let file = case.path.display();
+    println!("statements  race created  error   error by plain random scheduling");
+    for statements in ["10", "1000", "1000000"] {
+        let options = [
+            format!("--runs={runs}"),
+            format!("--pair={file}:{first},{file}:{second}"),
+        ];
+        let found = confirmed(case, &asked.confirm(&options, &[statements.to_owned()]));
+        let errors: u64 = found[0]
+            .errors
+            .iter()
+            .filter_map(|error| error["runs"].as_u64())
+            .sum();
+        let by_chance = by_chance(&binary, statements, runs);
+        println!(
+            "{statements:>10}  {:>5} of {runs:<4} {errors:>4}    {by_chance:>4}",
+            found[0].hits
+        );
+        assert_eq!(found[0].hits, runs);
+        let part = errors as f64 / f64::from(runs);
+        assert!((0.35..=0.65).contains(&part), "{errors} of {runs}");
+        if statements == "1000000" {
+            assert!(f64::from(by_chance) < 0.05 * f64::from(runs), "{by_chance}");
+        }
+    }
+}
+
+/// Runs that fail when only dice decide who runs.
+fn by_chance(binary: &Path, statements: &str, runs: u32) -> u32 {
+    (0..runs)
+        .map(|seed| {
+            let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
+                .args(["exec", "--schedule", "random", "--seed", &seed.to_string()])
+                .arg("--")
+                .arg(binary)
+                .arg(statements)
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            u32::from(!run.status.success())
+        })
+        .sum()
+}
+
+/// Threads that spin, sleep, give up after a while or are woken by signals are not stuck, however long one of them is
+/// kept at its site; nor are two hundred.
+#[test]
+fn waiting_is_not_being_stuck() {
+    let gcc = tool("gcc", "gcc");
+    let binary = build("steered.c", &[&gcc, "-O1", "-g", "-pthread"]);
+    let source = include_str!("guests/steered.c");
+    let line = source.lines().position(|line| line.contains("// the race"));
+    let line = line.unwrap() + 1;
+    for kind in ["spin", "sleep", "timeout", "signal", "many"] {
+        let folder = tempfile::tempdir().unwrap();
+        let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
+            .args(["confirm", "--format", "json", "--runs", "10"])
+            .arg(format!("--pair=steered.c:{line},steered.c:{line}"))
+            .arg("--")
+            .arg(&binary)
+            .arg(kind)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&run.stderr);
+        let document: Value = serde_json::from_slice(&run.stdout)
+            .unwrap_or_else(|error| panic!("{kind}: {error}: {stderr}"));
+        let tried = &document["races"][0]["confirmation"];
+        println!("{kind}: {} of {} runs", tried["hits"], tried["runs"]);
+        assert_eq!(tried["errors"], Value::Null, "{kind}");
+        assert_eq!(document["coverage"], Value::Array(Vec::new()), "{kind}");
+        // A thread that spins until the other has passed its site never meets it there.
+        let meets = kind != "spin";
+        assert_eq!(tried["hits"].as_u64() > Some(0), meets, "{kind}");
+    }
+}
+
+fn deadlocks(kind: &str) -> Value {
+    let gcc = tool("gcc", "gcc");
+    let binary = build("lock_cycle.c", &[&gcc, "-O1", "-g", "-pthread"]);
+    let folder = tempfile::tempdir().unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
+        .args([
+            "confirm", "--target", "deadlock", "--format", "json", "--runs", "10", "--",
+        ])
+        .arg(&binary)
+        .arg(kind)
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&run.stderr);
+    serde_json::from_slice(&run.stdout).unwrap_or_else(|error| panic!("{kind}: {error}: {stderr}"))
+}
+
+/// Cycles of two and of three locks are steered to, and shown with who waits for whom.
+#[test]
+fn locks_in_different_orders() {
+    for (kind, length) in [("2", 2), ("3", 3)] {
+        let document = deadlocks(kind);
+        let cycles = document["cycles"].as_array().unwrap();
+        assert_eq!(cycles.len(), 1, "{document}");
+        let cycle = &cycles[0];
+        assert_eq!(cycle["steps"].as_array().unwrap().len(), length);
+        assert_eq!(cycle["confirmed"], true, "{cycle}");
+        let stuck = cycle["stuck"].as_array().unwrap();
+        assert_eq!(stuck.len(), length);
+        for (index, thread) in stuck.iter().enumerate() {
+            let next = &stuck[(index + 1) % length];
+            assert_eq!(thread["owner"], next["thread"], "{cycle}");
+            let frames = thread["stack"].as_array().unwrap();
+            assert!(
+                frames.iter().any(|frame| frame["function"] == "both"),
+                "{cycle}"
+            );
+            let names = ["left", "middle", "right"].map(Value::from);
+            assert!(names.contains(&thread["waits_for"]), "{cycle}");
+        }
+    }
+}
+
+/// A lock that both threads hold meanwhile keeps them apart.
+#[test]
+fn a_gate_makes_a_cycle_harmless() {
+    assert_eq!(deadlocks("gate")["cycles"], Value::Array(Vec::new()));
+}
