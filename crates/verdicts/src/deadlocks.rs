@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use verdict_confirm::{Aim, Candidate, ConfirmError, Confirmation, EndedKind};
 use verdict_findings::{Frame, LockCycle, LockStep, StuckThread};
-use verdict_protocol::{Deadlock, WaitingThread};
+use verdict_protocol::{Deadlock, MappedModule, WaitingThread};
 
 /// A cycle of locks that was seen in a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,9 +75,9 @@ fn tell(
 ) -> LockCycle {
     let mut step = |step: &SeenStep| LockStep {
         thread: step.thread,
-        holds: symbols.variable(places.mapped(), step.holds.0),
+        holds: lock(symbols, places.mapped(), step.holds.0),
         held_since: symbols.frame(&step.holds.1, step.holds.2),
-        wants: symbols.variable(places.mapped(), step.wants.0),
+        wants: lock(symbols, places.mapped(), step.wants.0),
         at: symbols.frame(&step.wants.1, step.wants.2),
     };
     let steps = cycle.steps.iter().map(&mut step).collect();
@@ -102,6 +102,15 @@ fn tell(
     }
 }
 
+/// A lock's name, without what the C library has inside of it.
+fn lock(symbols: &mut Names, modules: &[MappedModule], address: u64) -> String {
+    let name = symbols.variable(modules, address);
+    match name.split_once(".__data") {
+        Some((lock, _)) => lock.to_owned(),
+        None => name,
+    }
+}
+
 /// The threads that wait for each other; where no such cycle can be seen, all that wait.
 pub(crate) fn stuck(deadlock: &Deadlock, symbols: &mut Names) -> Vec<StuckThread> {
     let cycle = cycle(&deadlock.threads);
@@ -113,7 +122,7 @@ pub(crate) fn stuck(deadlock: &Deadlock, symbols: &mut Names) -> Vec<StuckThread
     let mut tell = |thread: &WaitingThread| StuckThread {
         thread: thread.thread,
         waits_for: match thread.futex.filter(|_| thread.owner.is_some()) {
-            Some(lock) => symbols.variable(&thread.place.modules, lock),
+            Some(address) => lock(symbols, &thread.place.modules, address),
             None => thread.waits_for.clone(),
         },
         owner: thread.owner,

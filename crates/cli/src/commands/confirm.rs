@@ -10,6 +10,7 @@ use verdict_events::SiteId;
 use verdict_findings::{
     DeadlockFindings, DeadlockSchema, Program, ProgramFindings, Race, Schema, text_of_bytes,
 };
+use verdict_launch::{GuestOutput, LaunchOptions};
 use verdict_races::lock_cycles;
 use verdict_verdicts::{
     Confirming, LinePair, PairError, SeenCycle, SeenStep, confirm_cycles, confirm_findings,
@@ -48,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE:LINE,FILE:LINE", conflicts_with = "race")]
     pair: Vec<LinePair>,
 
-    /// What to steer to
+    /// What to steer to: races, or locks that threads take in different orders
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Target::Races, conflicts_with_all = ["race", "pair"])]
     target: Target,
 
@@ -59,9 +60,7 @@ pub struct Args {
 /// What to steer to.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 enum Target {
-    /// Races
     Races,
-    /// Locks that threads take in different orders
     Deadlock,
 }
 
@@ -150,8 +149,11 @@ fn confirm_suspected(
 
 /// Cycles of locks that one run shows.
 fn confirm_deadlocks(args: &Args, setup: &Setup, context: &Context) -> Result<Exit, CliError> {
-    let (cycles, sites) =
-        lock_cycles(&setup.config, &setup.launch).map_err(CliError::cannot_run)?;
+    let launch = LaunchOptions {
+        output: GuestOutput::Discarded,
+        ..setup.launch.clone()
+    };
+    let (cycles, sites) = lock_cycles(&setup.config, &launch).map_err(CliError::cannot_run)?;
     let place = |site: SiteId| {
         let place = &sites.get(site.0 as usize)?.place;
         Some((place.module.clone()?, place.offset))

@@ -20,10 +20,15 @@ pub(super) struct Args {
 
 pub(super) fn run_all(args: &Args) -> Result<(), String> {
     let tests = format!("confirm::{}", args.test);
-    run(cargo()
-        .args(["test", "--release", "--package", "verdict-cli"])
-        .args(["--test", "engine", &tests, "--", "--nocapture"])
-        .args(["--test-threads", "1"])
-        .env("VERDICT_CONFIRM_RUNS", args.runs.to_string())
-        .env("VERDICT_CONFIRM_REPEATS", args.repeats.to_string()))
+    for opt in ["O0", "O2"] {
+        println!("at {opt}");
+        run(cargo()
+            .args(["test", "--release", "--package", "verdict-cli"])
+            .args(["--test", "engine", &tests, "--", "--nocapture"])
+            .args(["--test-threads", "1"])
+            .env("VERDICT_CONFIRM_OPT", opt)
+            .env("VERDICT_CONFIRM_RUNS", args.runs.to_string())
+            .env("VERDICT_CONFIRM_REPEATS", args.repeats.to_string()))?;
+    }
+    Ok(())
 }
