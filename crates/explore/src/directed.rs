@@ -89,6 +89,7 @@ pub struct RaceDirected {
     patience: u64,
     /// Who goes before whom, where that is not drawn anew each time.
     priorities: Option<Priorities>,
+    decisions: u64,
 }
 
 /// An order of threads, drawn as they appear; who has used up a turn or gives way goes last.
@@ -116,6 +117,8 @@ impl Priorities {
     }
 }
 
+/// Decisions for which a thread is kept waiting, at most.
+const DECISIONS_MAX: u64 = 20_000;
 /// Patience does not get shorter than this, in instructions.
 const PATIENCE_MIN: u64 = 100_000;
 /// More are counted by nobody: the first ones tell.
@@ -131,6 +134,7 @@ impl RaceDirected {
             random,
             priorities: by_priority.then(Priorities::default),
             patience: target.patience,
+            decisions: 0,
             target,
             postponed: BTreeMap::new(),
             released: BTreeSet::new(),
@@ -163,7 +167,7 @@ impl RaceDirected {
         }
         let rivals = self.rivals(thread, next);
         let Some((first_rival, meeting)) = rivals.first().copied() else {
-            self.postpone(thread, next, point.retired);
+            self.postpone(thread, next, self.now(point));
             return self.another(point);
         };
         let arrived_first = self.random.below(2) == 0;
@@ -181,7 +185,7 @@ impl RaceDirected {
         if arrived_first {
             return Decision::Continue;
         }
-        self.postpone(thread, next, point.retired);
+        self.postpone(thread, next, self.now(point));
         for (rival, _) in &rivals {
             self.release(*rival);
         }
@@ -212,7 +216,7 @@ impl RaceDirected {
             })
             .collect();
         let Some(others) = lock_cycle::complete(&self.sites(), arrived, &waiting) else {
-            self.postpone(thread, next, point.retired);
+            self.postpone(thread, next, self.now(point));
             return self.another(point);
         };
         let first = others[0];
@@ -287,7 +291,7 @@ impl RaceDirected {
 
     /// Any thread that may run; a postponed one if there is no other.
     fn another(&mut self, point: &DecisionPoint<'_>) -> Decision {
-        self.end_patience(point.retired);
+        self.end_patience(self.now(point));
         let mut free: Vec<ThreadId> = point
             .runnable
             .iter()
@@ -312,13 +316,19 @@ impl RaceDirected {
         self.run(chosen)
     }
 
+    /// How far the run is: a decision takes as long as many instructions, so that a thread that spins at a site does not
+    /// use up everybody's time.
+    fn now(&self, point: &DecisionPoint<'_>) -> u64 {
+        point.retired + self.decisions * (self.target.patience / DECISIONS_MAX)
+    }
+
     /// Who has waited too long is told to go on: nobody may ever come.
-    fn end_patience(&mut self, retired: u64) {
+    fn end_patience(&mut self, now: u64) {
         let patience = self.patience;
         let late: Vec<ThreadId> = self
             .postponed
             .iter()
-            .filter(|(_, postponed)| retired - postponed.since > patience)
+            .filter(|(_, postponed)| now - postponed.since > patience)
             .map(|(thread, _)| *thread)
             .collect();
         if !late.is_empty() {
@@ -346,6 +356,7 @@ impl RaceDirected {
 
 impl Scheduler for RaceDirected {
     fn decide(&mut self, point: &DecisionPoint<'_>) -> Decision {
+        self.decisions += 1;
         let waiting = |thread: &ThreadId| point.runnable.contains(thread);
         self.postponed.retain(|thread, _| waiting(thread));
         match (point.reason, point.next, point.current) {
