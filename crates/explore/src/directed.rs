@@ -97,6 +97,8 @@ pub struct RaceDirected {
 struct Priorities {
     ranks: BTreeMap<ThreadId, i64>,
     last: i64,
+    /// Decisions in a row that left the same thread running.
+    in_a_row: u32,
 }
 
 impl Priorities {
@@ -117,6 +119,8 @@ impl Priorities {
     }
 }
 
+/// Decisions that may leave one thread running, one after the other: more is spinning at a site.
+const IN_A_ROW_MAX: u32 = 1000;
 /// Decisions for which a thread is kept waiting, at most.
 const DECISIONS_MAX: u64 = 20_000;
 /// Patience does not get shorter than this, in instructions.
@@ -306,10 +310,14 @@ impl RaceDirected {
         let chosen = match &mut self.priorities {
             Some(priorities) => {
                 let current = point.current.filter(|current| free.contains(current));
-                if let (Some(current), true) = (current, gives_way(point.reason)) {
+                let had_its_turn = gives_way(point.reason) || priorities.in_a_row > IN_A_ROW_MAX;
+                if let (Some(current), true) = (current, had_its_turn) {
                     priorities.demote(current);
                 }
-                priorities.highest(&free, &mut self.random)
+                let highest = priorities.highest(&free, &mut self.random);
+                let again = point.current == Some(highest);
+                priorities.in_a_row = if again { priorities.in_a_row + 1 } else { 0 };
+                highest
             }
             None => self.any(&free),
         };

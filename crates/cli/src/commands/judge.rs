@@ -296,7 +296,8 @@ impl Setup {
                 )
             }),
             _ => {
-                let plain = || findings_text(&from_here(findings), shown, &|_, text| text.to_owned());
+                let plain =
+                    || findings_text(&from_here(findings), shown, &|_, text| text.to_owned());
                 self.tell_text(args, &|| findings.to_json(), &plain, context)
             }
         }
