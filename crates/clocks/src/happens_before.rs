@@ -14,6 +14,8 @@
 //! | semaphore post / wait | the semaphore | every earlier post: a trace does not say which one it took |
 //! | atomics, fences | see `atomics` | |
 //!
+//! By [`Rules::Regions`], every operation of the table posts to one object and receives from it.
+//!
 //! Posts accumulate: a release is ordered before every later acquire of the lock, whoever held it between.
 //! Reads, writes, allocate, free and output order nothing.
 //!
@@ -35,6 +37,9 @@ pub enum Rules {
     /// Only messages between threads: fork, join, notify/wait (RaceFuzzer, section 2.1). The rest is left
     /// to locksets.
     Messages,
+    /// Every synchronisation operation posts to, and receives from, one object that all threads share: segments are ordered
+    /// unless they overlap in time (Narayanasamy et al., section 3.4: sequencing regions).
+    Regions,
 }
 
 /// The clock of every thread and of every object through which threads may still learn.
@@ -47,6 +52,8 @@ pub struct HappensBefore {
     semaphores: SyncTable<Posted>,
     barriers: SyncTable<Barrier>,
     atomics: Atomics,
+    /// What all have posted, for [`Rules::Regions`].
+    everyone: Posted,
     sync_operations: u64,
     unannounced: u64,
 }
@@ -100,6 +107,7 @@ impl HappensBefore {
             semaphores: SyncTable::default(),
             barriers: SyncTable::default(),
             atomics: Atomics::default(),
+            everyone: Posted::default(),
             sync_operations: 0,
             unannounced: 0,
         }
@@ -153,6 +161,16 @@ impl HappensBefore {
     pub fn receive(&mut self, event: &Event) {
         let thread = event.thread;
         self.note_progress(event);
+        if self.rules == Rules::Regions {
+            if let EventKind::Join(child) = event.kind {
+                self.join(thread, child);
+            }
+            if is_synchronisation(&event.kind) {
+                let clock = &mut self.threads[thread.0 as usize].clock;
+                self.everyone.receive(clock);
+            }
+            return;
+        }
         if self.rules == Rules::Messages && !is_message(&event.kind) {
             return;
         }
@@ -200,6 +218,10 @@ impl HappensBefore {
     /// The posting half of an event. Call it for every event, after looking at the access it makes.
     pub fn post(&mut self, event: &Event) {
         let thread = event.thread;
+        if self.rules == Rules::Regions {
+            self.post_to_everyone(event);
+            return;
+        }
         if self.rules == Rules::Messages && !is_message(&event.kind) {
             return;
         }
@@ -255,6 +277,24 @@ impl HappensBefore {
                 self.atomics
                     .fence_release(thread, &self.threads[thread.0 as usize].clock);
             }
+            _ => {}
+        }
+    }
+
+    fn post_to_everyone(&mut self, event: &Event) {
+        let thread = event.thread;
+        if !is_synchronisation(&event.kind) {
+            return;
+        }
+        self.end_segment(thread);
+        let clock = &self.threads[thread.0 as usize].clock;
+        self.everyone.post(thread, clock);
+        match event.kind {
+            EventKind::Fork(child) => {
+                self.teach(child, thread);
+                self.thread(child).life = Life::Running;
+            }
+            EventKind::End => self.thread(thread).life = Life::Over,
             _ => {}
         }
     }
@@ -326,7 +366,8 @@ impl HappensBefore {
             .chain(self.conditions.values())
             .chain(self.semaphores.values())
             .chain(self.barriers.values().flat_map(Barrier::posted))
-            .chain(self.atomics.posted());
+            .chain(self.atomics.posted())
+            .chain(std::iter::once(&self.everyone));
         counts.extend(objects.map(|posted| posted.clock().get(thread)));
         counts.sort_unstable();
         counts.dedup();

@@ -6,7 +6,7 @@ use verdict_events::{Event, TraceError, TraceSource};
 
 use crate::findings::Findings;
 use crate::read_ahead::{Find, read_ahead_finding};
-use crate::{PairBy, adjacent, current, fasttrack, hb, hybrid, local, race};
+use crate::{PairBy, adjacent, current, fasttrack, hb, hybrid, local, race, regions};
 
 /// Reads events in trace order and answers at the end.
 pub trait Detector {
@@ -57,6 +57,8 @@ pub enum Algorithm {
     FastTrack,
     /// Every race.
     Hb,
+    /// Races of segments that overlap in time.
+    Regions,
     /// Locksets, and happens-before by messages only: predicts.
     Hybrid,
     /// Every race, from block traces (`crates/blocks`). Fed a trace event by event, it is [`Algorithm::Hb`]: their
@@ -66,13 +68,14 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All that read a trace event by event, those of limited history first.
-    pub const ALL: [Algorithm; 7] = [
+    pub const ALL: [Algorithm; 8] = [
         Algorithm::Adjacent,
         Algorithm::Local,
         Algorithm::Race,
         Algorithm::Current,
         Algorithm::FastTrack,
         Algorithm::Hb,
+        Algorithm::Regions,
         Algorithm::Hybrid,
     ];
 
@@ -93,6 +96,7 @@ impl Algorithm {
             Algorithm::Current => "current",
             Algorithm::FastTrack => "fasttrack",
             Algorithm::Hb => "hb",
+            Algorithm::Regions => "regions",
             Algorithm::Hybrid => "hybrid",
             Algorithm::Blocks => "blocks",
         }
@@ -112,6 +116,7 @@ impl Algorithm {
             Algorithm::Current => current::detector(by),
             Algorithm::FastTrack => fasttrack::detector(by),
             Algorithm::Hb | Algorithm::Blocks => hb::detector(by, keep),
+            Algorithm::Regions => regions::detector(by, keep),
             Algorithm::Hybrid => hybrid::detector(by, keep),
         }
     }

@@ -10,11 +10,14 @@
 //! | `current` | the last read and write of every thread | race / no-race, exactly |
 //! | `fasttrack` | as `race`, in epochs | the first race of each location |
 //! | `hb` | every access that can still race, alike ones counted | every race |
+//! | `regions` | the same | races of segments that overlap in time |
 //! | `hybrid` | the same, with the locks held | what could race if locks were taken in another order |
 //!
 //! No history grows with the number of events. Those of the first five are bounded by the number of threads. `hb` and `hybrid`
 //! tell exact numbers of instances, so they keep a count for each thread and site (and, `hybrid`, set of held locks) that
 //! something still to come could tell apart.
+//!
+//! [`Suspects`] is for traces that can be read twice: it says quickly of which bytes the detectors need to know.
 //!
 //! Two accesses *conflict* if they come from different threads, touch a common byte, one writes, and not both are
 //! atomic; `free` writes the whole block. An allocation makes its bytes a fresh object: earlier accesses no
@@ -42,9 +45,11 @@ mod pages;
 mod race;
 mod races;
 mod read_ahead;
+mod regions;
 mod repeats;
 mod settled;
 mod shadow;
+mod suspects;
 
 pub use access::{AccessKind, Conflict};
 pub use detector::{
@@ -54,3 +59,4 @@ pub use findings::{Answer, Findings, HistorySize, TraceSize};
 pub use lock_order::{CYCLE_MAX, LockCycle, LockOrder, LockStep};
 pub use races::{PairBy, Race, RaceSet, Side};
 pub use read_ahead::read_ahead;
+pub use suspects::{Looked, SuspectBytes, Suspects};

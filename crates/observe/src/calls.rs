@@ -44,6 +44,12 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
+    /// True if the last thing that happened was a return.
+    #[inline(always)]
+    pub(crate) fn is_returning(&self) -> bool {
+        self.returning.is_some()
+    }
+
     pub(crate) fn depth(&self) -> usize {
         self.frames.len()
     }

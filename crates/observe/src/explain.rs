@@ -1,9 +1,10 @@
 //! What was recognised as synchronisation, by which rule, and how often.
 
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why an event orders threads.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum SyncRule {
     /// A call of a function that was found by its symbol.
     Function(&'static str),
@@ -55,8 +56,45 @@ pub struct SyncSummary {
     pub functions: BTreeMap<String, u64>,
 }
 
-impl SyncSummary {
+/// How often each rule applied, while counting. What happens millions of times is found by the address of its name.
+#[derive(Default, Debug)]
+pub(crate) struct SyncCounts {
+    rules: FxHashMap<(std::mem::Discriminant<SyncRule>, usize), (SyncRule, u64)>,
+    calls: FxHashMap<usize, (&'static str, u64)>,
+    functions: BTreeSet<String>,
+}
+
+impl SyncCounts {
     pub(crate) fn count(&mut self, rule: SyncRule) {
-        *self.rules.entry(rule).or_default() += 1;
+        let name = match &rule {
+            SyncRule::Function(name) => name.as_ptr() as usize,
+            _ => 0,
+        };
+        let key = (std::mem::discriminant(&rule), name);
+        self.rules.entry(key).or_insert((rule, 0)).1 += 1;
+    }
+
+    /// A noted function is there.
+    pub(crate) fn function(&mut self, name: String) {
+        self.functions.insert(name);
+    }
+
+    pub(crate) fn count_call(&mut self, name: &'static str) {
+        let key = name.as_ptr() as usize;
+        self.calls.entry(key).or_insert((name, 0)).1 += 1;
+    }
+
+    pub(crate) fn summary(self) -> SyncSummary {
+        let mut summary = SyncSummary::default();
+        for (rule, count) in self.rules.into_values() {
+            *summary.rules.entry(rule).or_default() += count;
+        }
+        for name in self.functions {
+            summary.functions.entry(name).or_default();
+        }
+        for (name, count) in self.calls.into_values() {
+            *summary.functions.entry(name.to_owned()).or_default() += count;
+        }
+        summary
     }
 }

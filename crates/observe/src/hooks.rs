@@ -42,11 +42,7 @@ impl Observer {
         if self.threads[index].is_hidden() {
             return;
         }
-        *self
-            .summary
-            .functions
-            .entry(function.0.to_owned())
-            .or_default() += 1;
+        self.summary.count_call(function.0);
         let hook = Hook {
             function: Some(function),
             arguments,
@@ -54,7 +50,7 @@ impl Observer {
             hides: !function.1.calls_back(),
             site: self.blamed_site(index, 0),
             for_program: function.1.allocates() && self.is_for_program(index),
-            by_program: self.called_by_program(index),
+            by_program: function.1.maps() && self.called_by_program(index),
             inner_result: 0,
         };
         self.before(index, &hook, function);
@@ -95,7 +91,7 @@ impl Observer {
             Meaning::SemaphorePost => {
                 self.order(index, site, EventKind::SemaphorePost(object), rule);
             }
-            Meaning::Once | Meaning::GuardAcquire => self.atomics.add(arguments[0]),
+            Meaning::Once | Meaning::GuardAcquire => self.add_atomic(arguments[0]),
             Meaning::GuardRelease => {
                 let store = EventKind::AtomicStore(bytes(arguments[0], 1), MemoryOrder::Release);
                 self.order(index, site, store, rule);

@@ -11,22 +11,29 @@
 //! | which plain accesses are atomic | `code`, `atomics` |
 //! | how a thread came to a chosen event, what it held, whose memory it was | `closeup` |
 //!
+//! Looking at a run takes up to three turns of it: [`survey`] says which bytes may race, [`ProgramTrace::only`] is the trace of
+//! what happens to these, and [`ProgramTrace::looking`] shows the events that matter from close.
+//!
 //! Misses: what a library does to the program's global data in a statically linked program; accesses of vector gathers
 //! and scatters, of pushes and pops. An atomic compare-and-swap that fails is taken for one that succeeds.
 #![forbid(unsafe_code)]
 
 mod atomics;
+mod blocks;
 mod calls;
 mod closeup;
 mod code;
 mod explain;
 mod hooks;
+mod log;
+mod looks;
 mod meaning;
 mod modules;
 mod observer;
 mod ownership;
 mod repeats;
 mod sites;
+mod survey;
 mod threads;
 mod trace;
 
@@ -34,4 +41,5 @@ pub use closeup::{CloserLook, Closeup, HeldLock, Memory, ThreadOrigin, Wanted};
 pub use code::is_system_source;
 pub use explain::{SyncRule, SyncSummary};
 pub use sites::{Place, SiteInfo};
+pub use survey::{Surveyed, survey};
 pub use trace::{ProgramNames, ProgramTrace, Seen};

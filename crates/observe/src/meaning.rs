@@ -69,6 +69,11 @@ impl Meaning {
         )
     }
 
+    /// True if the function maps memory, or takes it away.
+    pub(crate) fn maps(self) -> bool {
+        matches!(self, Meaning::Map | Meaning::Unmap | Meaning::Remap)
+    }
+
     /// True if the function calls code of the program, whose accesses count.
     pub(crate) fn calls_back(self) -> bool {
         self == Meaning::Once

@@ -1,41 +1,37 @@
 //! Puts the log together: which instruction of which thread accessed what, and what that means.
 
 use crate::atomics::AtomicPlaces;
+use crate::blocks::{Blocks, Known};
 use crate::closeup::{Looking, Wanted};
 use crate::code::{Code, CodeTable};
-use crate::explain::{SyncRule, SyncSummary};
+use crate::explain::{SyncCounts, SyncRule};
 use crate::hooks::{Hook, bytes};
+use crate::log::Word;
+use crate::looks::Looks;
 use crate::meaning::{self, Meaning};
 use crate::modules::{Modules, Owner};
 use crate::ownership::Ownership;
 use crate::sites::{Place, SiteInfo, Sites};
 use crate::threads::ThreadState;
 use rustc_hash::FxHashMap;
-use std::rc::Rc;
+use verdict_detect::SuspectBytes;
 use verdict_events::{Event, EventKind, MemoryOrder, SiteId, SyncId, ThreadId};
 use verdict_stream::{BlockInfo, Mapped, Record, SystemCall};
 use verdict_translate::{AccessKind, ControlStep, LoggedAccess, Segment};
 
-/// A block and what is known of its instructions.
-#[derive(Debug)]
-struct Known {
-    info: BlockInfo,
-    /// One per instruction.
-    code: Vec<Code>,
-}
-
 /// What is known of the run so far.
 #[derive(Default, Debug)]
 pub(crate) struct Observer {
-    blocks: FxHashMap<u32, Rc<Known>>,
+    pub(crate) blocks: Blocks,
     functions: FxHashMap<u64, (&'static str, Meaning)>,
+    pub(crate) looks: Looks,
     pub(crate) modules: Modules,
     pub(crate) code: CodeTable,
     pub(crate) threads: Vec<ThreadState>,
     pub(crate) ownership: Ownership,
     pub(crate) atomics: AtomicPlaces,
     pub(crate) sites: Sites,
-    pub(crate) summary: SyncSummary,
+    pub(crate) summary: SyncCounts,
     /// Threads by the address of their descriptor.
     pub(crate) descriptors: FxHashMap<u64, ThreadId>,
     /// Whether a library's function allocates for its caller, by its address.
@@ -61,16 +57,30 @@ impl Observer {
         observer
     }
 
-    /// One that looks closely at some events.
-    pub(crate) fn looking(wanted: Wanted) -> Self {
+    /// One that only asks which bytes may race.
+    pub(crate) fn surveying() -> Self {
         let mut observer = Self::new();
+        observer.looks = Looks::Survey(Box::default());
+        observer
+    }
+
+    /// One for which plain accesses to other bytes did not happen.
+    pub(crate) fn only(suspects: SuspectBytes) -> Self {
+        let mut observer = Self::new();
+        observer.looks = Looks::Only(suspects);
+        observer
+    }
+
+    /// The same, and it looks closely at some events.
+    pub(crate) fn looking(suspects: Option<SuspectBytes>, wanted: Wanted) -> Self {
+        let mut observer = suspects.map_or_else(Self::new, Self::only);
         observer.looking = Some(Looking::new(wanted));
         observer.look_at_first_stack(STACK_TOP - STACK_LEN, STACK_TOP);
         observer
     }
 
     /// The next thing that the executor tells.
-    pub(crate) fn record(&mut self, record: Record) {
+    pub(crate) fn record(&mut self, record: Record<'_>) {
         match record {
             Record::Block { id, block } => self.block(id, block),
             Record::Log {
@@ -83,13 +93,13 @@ impl Observer {
                 self.threads[index].fs_base = fs_base;
                 self.threads[index].gs_base = gs_base;
                 self.ownership.descriptor(fs_base);
-                self.log(index, &words);
+                self.log(index, words);
             }
             Record::Mapped(mapped) => self.mapped(&mapped),
             Record::Function { address, name } => {
                 if let Some(known) = meaning::of(&name) {
                     self.functions.insert(address, known);
-                    self.summary.functions.entry(name).or_default();
+                    self.summary.function(name);
                 }
             }
             Record::ThreadCreated {
@@ -123,7 +133,7 @@ impl Observer {
             .iter()
             .map(|pc| self.code.at(*pc, &self.modules))
             .collect();
-        self.blocks.insert(id, Rc::new(Known { info, code }));
+        self.blocks.insert(id, Known::new(info, code));
     }
 
     fn mapped(&mut self, mapped: &Mapped) {
@@ -132,10 +142,9 @@ impl Observer {
             looking.seen.modules.push(part);
         }
         if let Some(module) = self.modules.mapped(mapped) {
-            for guard in &module.guards {
-                self.atomics.add(*guard);
-            }
+            let guards = module.guards.clone();
             self.code.forget();
+            guards.into_iter().for_each(|guard| self.add_atomic(guard));
         }
     }
 
@@ -234,82 +243,13 @@ impl Observer {
         }
     }
 
-    // ---- the log ----
+    // ---- what the log says ----
 
-    fn log(&mut self, index: usize, words: &[u64]) {
-        let mut at = 0;
-        while let Some(header) = words.get(at) {
-            let Some(block) = self.blocks.get(&(*header as u32)).cloned() else {
-                return;
-            };
-            let whole = block.info.words.len().saturating_sub(1);
-            let executed = match header >> 32 {
-                0 => whole,
-                early => early as usize - 1,
-            };
-            let len = block
-                .info
-                .words
-                .get(executed)
-                .copied()
-                .map_or(1, usize::from);
-            let Some(logged) = words.get(at + 1..at + len) else {
-                return;
-            };
-            self.run(index, &block, executed, logged);
-            at += len;
-        }
-    }
-
-    /// A block has run for so many instructions.
-    fn run(&mut self, index: usize, block: &Known, executed: usize, logged: &[u64]) {
-        let executed = executed.min(block.info.pcs.len());
-        if executed == 0 {
-            return;
-        }
-        self.threads[index].goes_on_at(block.info.pcs[0]);
-        let mut accesses = block.info.accesses.iter().peekable();
-        let mut marks = block.info.control.iter().peekable();
-        for (number, code) in block.code.iter().enumerate().take(executed) {
-            let pc = block.info.pcs[number];
-            self.follow(index, pc, *code);
-            while let Some(mark) = marks.next_if(|mark| {
-                usize::from(mark.instruction) == number
-                    && matches!(mark.step, ControlStep::Entry { .. })
-            }) {
-                self.control(index, pc, &mark.step, logged);
-            }
-            while let Some(access) =
-                accesses.next_if(|access| usize::from(access.instruction) == number)
-            {
-                self.access(index, pc, *code, access, logged);
-            }
-            while let Some(mark) = marks.next_if(|mark| usize::from(mark.instruction) == number) {
-                self.control(index, pc, &mark.step, logged);
-            }
-        }
-    }
-
-    /// Notes where a thread leaves the program for a library.
-    fn follow(&mut self, index: usize, pc: u64, code: Code) {
-        let thread = &mut self.threads[index];
-        if code.owner == Owner::Program {
-            thread.in_program = true;
-            if !code.stub {
-                thread.last_own = pc;
-            }
-        } else if code.owner != Owner::Loader && std::mem::take(&mut thread.in_program) {
-            // The loader may look for the function first.
-            let left = thread.last_own;
-            if let Some(frame) = thread.calls.top() {
-                frame.left = left;
-                frame.entered = pc;
-            }
-        }
-    }
-
-    fn control(&mut self, index: usize, pc: u64, step: &ControlStep, logged: &[u64]) {
-        let word = |at: u16| logged.get(usize::from(at)).copied().unwrap_or(0);
+    pub(crate) fn control(&mut self, index: usize, pc: u64, step: &ControlStep, logged: &[Word]) {
+        let word = |at: u16| {
+            let word = logged.get(usize::from(at));
+            word.map_or(0, |word| u64::from_le_bytes(*word))
+        };
         match step {
             ControlStep::Call { return_address } => {
                 self.threads[index].calls.call(*return_address, pc);
@@ -333,18 +273,29 @@ impl Observer {
         }
     }
 
-    fn access(&mut self, index: usize, pc: u64, code: Code, access: &LoggedAccess, logged: &[u64]) {
+    pub(crate) fn access(
+        &mut self,
+        index: usize,
+        pc: u64,
+        code: Code,
+        access: &LoggedAccess,
+        logged: &[Word],
+    ) {
         if code.stub || code.owner == Owner::Loader || self.threads[index].is_hidden() {
             return;
         }
+        let word = |at: u16| {
+            let word = logged.get(usize::from(at));
+            word.map_or(0, |word| u64::from_le_bytes(*word))
+        };
         let thread = &self.threads[index];
         let base = match access.segment {
             Segment::Flat => 0,
             Segment::Fs => thread.fs_base,
             Segment::Gs => thread.gs_base,
         };
-        let address = base.wrapping_add(access.address(logged));
-        let repeat = access.repeat.map_or(1, |word| logged[usize::from(word)]);
+        let address = base.wrapping_add(access.address_by(word));
+        let repeat = access.repeat.map_or(1, word);
         let size = u64::from(access.size).saturating_mul(repeat);
         if size == 0 {
             return;
@@ -358,9 +309,9 @@ impl Observer {
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         let rule = self.atomic_rule(address, code, access);
         if rule == Some(SyncRule::LockInstruction) && code.owner == Owner::Program {
-            self.atomics.add(address);
+            self.add_atomic(address);
         }
-        if rule.is_none() && self.is_repeated(index, pc, address, size, access.kind) {
+        if rule.is_none() && self.is_settled(index, pc, address, size, access.kind) {
             return;
         }
         let site = self.site(index, pc, code);
@@ -388,6 +339,36 @@ impl Observer {
             }
         }
         self.threads[index].at = 0;
+    }
+
+    /// True if no event is to be made of a plain access.
+    fn is_settled(
+        &mut self,
+        index: usize,
+        pc: u64,
+        address: u64,
+        size: u32,
+        kind: AccessKind,
+    ) -> bool {
+        match &mut self.looks {
+            Looks::Survey(suspects) => {
+                let thread = ThreadId(index as u32);
+                suspects.access_plain(thread, address, size, kind != AccessKind::Read);
+                return true;
+            }
+            Looks::Only(suspects) if !suspects.touches(address, u64::from(size)) => return true,
+            _ => {}
+        }
+        self.is_repeated(index, pc, address, size, kind)
+    }
+
+    /// An address is atomic from now on.
+    pub(crate) fn add_atomic(&mut self, address: u64) {
+        if self.atomics.add(address)
+            && let Looks::Survey(suspects) = &mut self.looks
+        {
+            suspects.mark_atomic(address);
+        }
     }
 
     fn atomic_rule(&self, address: u64, code: Code, access: &LoggedAccess) -> Option<SyncRule> {
@@ -427,23 +408,33 @@ impl Observer {
     }
 
     pub(crate) fn emit(&mut self, index: usize, site: SiteId, kind: EventKind) {
-        let thread = ThreadId(index as u32);
+        if let Looks::Only(suspects) = &self.looks
+            && let EventKind::Read(access) | EventKind::Write(access) = kind
+            && !suspects.touches(access.addr.0, u64::from(access.size))
+        {
+            return;
+        }
         if !std::mem::replace(&mut self.threads[index].begun, true) {
-            self.look_at(index, site, &EventKind::Begin);
-            self.events.push(Event {
-                thread,
-                site,
-                kind: EventKind::Begin,
-            });
+            self.push(index, site, EventKind::Begin);
+        }
+        self.push(index, site, kind);
+    }
+
+    fn push(&mut self, index: usize, site: SiteId, kind: EventKind) {
+        let thread = ThreadId(index as u32);
+        let event = Event { thread, site, kind };
+        if let Looks::Survey(suspects) = &mut self.looks {
+            suspects.event(&event);
+            return;
         }
         self.look_at(index, site, &kind);
-        self.events.push(Event { thread, site, kind });
+        self.events.push(event);
     }
 
     // ---- sites ----
 
     fn site(&mut self, index: usize, pc: u64, code: Code) -> SiteId {
-        if code.own_source {
+        if code.own_source && !matches!(self.looks, Looks::Survey(_)) {
             return self.site_of(index, pc, pc);
         }
         self.blamed_site(index, pc)
@@ -452,6 +443,10 @@ impl Observer {
     /// The site that is to blame for what the code at `pc` does: the innermost instruction of the program on the stack
     /// of calls that has a source of its own.
     pub(crate) fn blamed_site(&mut self, index: usize, pc: u64) -> SiteId {
+        if matches!(self.looks, Looks::Survey(_)) {
+            // Nobody will ask where.
+            return SiteId(0);
+        }
         let (code, modules) = (&mut self.code, &self.modules);
         let mut own = |pc: u64| {
             let code = code.at(pc, modules);

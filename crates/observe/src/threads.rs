@@ -37,6 +37,22 @@ impl ThreadState {
         }
     }
 
+    /// True unless it just goes on.
+    #[inline(always)]
+    pub(crate) fn expects_something(&self) -> bool {
+        self.calls.is_returning() || !self.hooks.is_empty()
+    }
+
+    /// Code of a library runs. The loader may look for the function first.
+    pub(crate) fn enters_library(&mut self, pc: u64) {
+        if std::mem::take(&mut self.in_program)
+            && let Some(frame) = self.calls.top()
+        {
+            frame.left = self.last_own;
+            frame.entered = pc;
+        }
+    }
+
     /// True if what happens now is the inside of a noted function.
     pub(crate) fn is_hidden(&self) -> bool {
         self.hooks.last().is_some_and(|hook| hook.hides)

@@ -5,6 +5,7 @@ use crate::explain::SyncSummary;
 use crate::observer::Observer;
 use crate::sites::SiteInfo;
 use std::io::Read;
+use verdict_detect::SuspectBytes;
 use verdict_events::{Addr, Event, Names, SiteId, SyncId, ThreadId, TraceError, TraceSource};
 use verdict_stream::StreamReader;
 
@@ -31,6 +32,16 @@ pub struct Seen {
 }
 
 impl Seen {
+    pub(crate) fn of(observer: Observer) -> Self {
+        let mut sync = observer.summary.summary();
+        sync.atomic_by = observer.code.atomic_by;
+        Seen {
+            sites: observer.sites.infos,
+            sync,
+            atomics: observer.atomics,
+        }
+    }
+
     /// True if the program accessed this address by LOCK instructions at some time.
     pub fn is_atomic(&self, address: Addr) -> bool {
         self.atomics.ever(address.0)
@@ -48,10 +59,18 @@ impl<R: Read> ProgramTrace<R> {
         }
     }
 
-    /// The same, with a closer look at some events.
-    pub fn looking(from: R, wanted: Wanted) -> Self {
+    /// The same, without plain accesses to other bytes than these.
+    pub fn only(from: R, suspects: SuspectBytes) -> Self {
         ProgramTrace {
-            observer: Observer::looking(wanted),
+            observer: Observer::only(suspects),
+            ..Self::new(from)
+        }
+    }
+
+    /// The same, all or only some bytes, with a closer look at some events.
+    pub fn looking(from: R, suspects: Option<SuspectBytes>, wanted: Wanted) -> Self {
+        ProgramTrace {
+            observer: Observer::looking(suspects, wanted),
             ..Self::new(from)
         }
     }
@@ -64,13 +83,7 @@ impl<R: Read> ProgramTrace<R> {
 
     /// What is known when all events have been taken.
     pub fn finish(self) -> Seen {
-        let mut sync = self.observer.summary;
-        sync.atomic_by = self.observer.code.atomic_by;
-        Seen {
-            sites: self.observer.sites.infos,
-            sync,
-            atomics: self.observer.atomics,
-        }
+        Seen::of(self.observer)
     }
 }
 

@@ -3,31 +3,23 @@
 
 use verdict_detect::{Findings, Race};
 use verdict_events::{TraceError, TraceSource};
-use verdict_launch::{LaunchOptions, run_told};
+use verdict_launch::run_told;
 use verdict_observe::{CloserLook, ProgramTrace, Wanted};
-use verdict_protocol::{AccessLog, ExecutorConfig};
 
-use crate::ProgramError;
+use crate::detect::told;
+use crate::{Detected, ProgramError, Run};
 
 /// Runs again and looks closely at both accesses of each race. Without races, nothing runs.
 ///
 /// # Errors
 /// When there is no run, or what is told of it makes no sense.
-pub fn look_closer(
-    config: &ExecutorConfig,
-    launch: &LaunchOptions,
-    findings: &[Findings],
-) -> Result<CloserLook, ProgramError> {
-    let config = ExecutorConfig {
-        accesses: AccessLog::Tell,
-        ..config.clone()
-    };
-    let wanted = wanted(findings);
+pub fn look_closer(again: &Run, detected: &Detected) -> Result<CloserLook, ProgramError> {
+    let wanted = wanted(&detected.findings);
     if wanted.is_empty() {
         return Ok(CloserLook::default());
     }
-    let (_, look) = run_told(&config, launch, |told| {
-        let mut trace = ProgramTrace::looking(told, wanted);
+    let (_, look) = run_told(&told(&again.config), &again.launch, |told| {
+        let mut trace = ProgramTrace::looking(told, detected.suspects.clone(), wanted);
         read_all(&mut trace).map(|()| trace.closer_look())
     })?;
     look.map_err(|error| ProgramError::Detect(error.into()))

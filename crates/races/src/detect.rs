@@ -1,18 +1,24 @@
 //! One run, observed, and what the detectors say to it.
+//!
+//! A run that can be repeated is looked at twice: first to see which bytes may race, which is quick, then with detectors that
+//! read only what happens to these. Most runs of most programs have none, and are looked at once.
 
-use verdict_detect::{AccessKind, Algorithm, DetectError, Findings, PairBy, Race, detect};
+use verdict_detect::{
+    AccessKind, Algorithm, DetectError, Detector, Findings, PairBy, Race, SuspectBytes, detect,
+};
 use verdict_events::{Event, EventKind, Names, TraceError, TraceSource};
 use verdict_launch::{Ending, LaunchError, LaunchOptions, run_told};
-use verdict_observe::{ProgramTrace, Seen};
+use verdict_observe::{ProgramTrace, Seen, survey};
 use verdict_protocol::{AccessLog, ExecutorConfig};
 
 /// What to run and how to look.
-#[derive(Clone, Debug)]
 pub struct DetectRequest<'a> {
     /// The program; how its accesses are logged is not for the caller to say.
     pub config: ExecutorConfig,
     /// How the executor is started.
     pub launch: LaunchOptions,
+    /// How to run it a second time, doing the same.
+    pub again: &'a dyn Fn() -> Result<Run, String>,
     /// Who looks, side by side.
     pub algorithms: &'a [Algorithm],
     /// What makes two accesses the same side of a race.
@@ -53,15 +59,26 @@ impl<S: TraceSource> TraceSource for Lockless<'_, S> {
     }
 }
 
+/// What a run takes.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The program.
+    pub config: ExecutorConfig,
+    /// How the executor is started.
+    pub launch: LaunchOptions,
+}
+
 /// What was found.
 #[derive(Debug)]
 pub struct Detected {
-    /// How the run ended.
+    /// How the first run ended.
     pub ending: Ending,
-    /// One for each algorithm.
+    /// One for each algorithm; none if there was nothing to look at.
     pub findings: Vec<Findings>,
     /// Where the sites are, and what was taken for synchronisation.
     pub seen: Seen,
+    /// The bytes that detectors were told of.
+    pub(crate) suspects: Option<SuspectBytes>,
 }
 
 /// Why nothing can be said.
@@ -73,39 +90,123 @@ pub enum ProgramError {
     /// There was one, but it could not be followed.
     #[error(transparent)]
     Detect(#[from] DetectError),
+    /// There are races, but where they are could not be found out.
+    #[error(
+        "{granules} places in memory may race, but the run could not be repeated to find out where: {why}"
+    )]
+    Again {
+        /// How many, of eight bytes each.
+        granules: u64,
+        /// What went wrong.
+        why: String,
+    },
 }
 
-/// Runs a program and finds its races. `progress` is told how many events there were so far.
+/// Runs a program and finds its races. `progress` is told how much of the run was seen so far.
+///
+/// # Errors
+/// When there is no run, or it cannot be followed or repeated.
 pub fn detect_program(
     request: &DetectRequest<'_>,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<Detected, ProgramError> {
-    let config = ExecutorConfig {
-        accesses: AccessLog::Tell,
-        ..request.config.clone()
-    };
+    if request.algorithms.contains(&Algorithm::Hybrid) || request.locks == Locks::Ignored {
+        return detect_all(request, progress);
+    }
+    let (algorithms, by) = (request.algorithms, request.by);
+    let config = told(&request.config);
+    let (ending, heard) = run_told(&config, &request.launch, |told| survey(told, progress))?;
+    let surveyed = heard.map_err(cannot_follow)?;
+    if surveyed.suspects.is_empty() {
+        return Ok(Detected {
+            ending,
+            findings: Vec::new(),
+            seen: surveyed.seen,
+            suspects: None,
+        });
+    }
+    let suspects = surveyed.suspects;
+    let again = (request.again)().map_err(|why| ProgramError::Again {
+        granules: suspects.granules(),
+        why,
+    })?;
+    let (_, heard) = run_told(&told(&again.config), &again.launch, |told| {
+        let mut trace = ProgramTrace::only(told, suspects.clone());
+        let found = detect(&mut trace, detectors(algorithms, by), progress);
+        found.map(|findings| (findings, trace.finish()))
+    })?;
+    let (findings, seen) = heard?;
+    Ok(Detected {
+        ending,
+        findings: without_mixed(findings, &seen),
+        seen,
+        suspects: Some(suspects),
+    })
+}
+
+/// The same, with detectors that read everything at once.
+fn detect_all(
+    request: &DetectRequest<'_>,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<Detected, ProgramError> {
+    let (algorithms, by, locks) = (request.algorithms, request.by, request.locks);
+    let config = told(&request.config);
     let (ending, heard) = run_told(&config, &request.launch, |told| {
         let mut trace = ProgramTrace::new(told);
-        let detectors = request
-            .algorithms
-            .iter()
-            .map(|algorithm| algorithm.detector(request.by))
-            .collect();
-        let found = match request.locks {
+        let detectors = detectors(algorithms, by);
+        let found = match locks {
             Locks::Seen => detect(&mut trace, detectors, progress),
             Locks::Ignored => detect(&mut Lockless(&mut trace), detectors, progress),
         };
         found.map(|findings| (findings, trace.finish()))
     })?;
-    let (mut findings, seen) = heard?;
-    for finding in &mut findings {
-        finding.races.retain(|race| !is_mixed(race, &seen));
-    }
+    let (findings, seen) = heard?;
     Ok(Detected {
         ending,
-        findings,
+        findings: without_mixed(findings, &seen),
         seen,
+        suspects: None,
     })
+}
+
+/// Runs a program once and hands all that happens to `reader`.
+///
+/// # Errors
+/// When there is no run.
+pub fn trace_program<T: Send>(
+    run: &Run,
+    reader: impl FnOnce(&mut dyn TraceSource) -> T + Send,
+) -> Result<(Ending, T), ProgramError> {
+    let read = |told| reader(&mut ProgramTrace::new(told));
+    Ok(run_told(&told(&run.config), &run.launch, read)?)
+}
+
+/// The config of a run that is told about.
+pub(crate) fn told(config: &ExecutorConfig) -> ExecutorConfig {
+    ExecutorConfig {
+        accesses: AccessLog::Tell,
+        ..config.clone()
+    }
+}
+
+fn detectors(algorithms: &[Algorithm], by: PairBy) -> Vec<Box<dyn Detector>> {
+    let all = algorithms.iter();
+    all.map(|algorithm| algorithm.detector(by)).collect()
+}
+
+fn cannot_follow(error: impl std::error::Error + Send + Sync + 'static) -> ProgramError {
+    let error = TraceError::Io {
+        file: "<the executor>".into(),
+        source: std::io::Error::other(error),
+    };
+    ProgramError::Detect(error.into())
+}
+
+fn without_mixed(mut findings: Vec<Findings>, seen: &Seen) -> Vec<Findings> {
+    for finding in &mut findings {
+        finding.races.retain(|race| !is_mixed(race, seen));
+    }
+    findings
 }
 
 /// True if one side is atomic and the other a plain access from before it was known that the variable is atomic: on this

@@ -9,7 +9,9 @@ mod locks;
 mod recording;
 
 pub use closer::look_closer;
-pub use detect::{DetectRequest, Detected, Locks, ProgramError, detect_program};
+pub use detect::{
+    DetectRequest, Detected, Locks, ProgramError, Run, detect_program, trace_program,
+};
 pub use findings::to_findings;
 pub use locks::lock_cycles;
 pub use recording::OwnRecording;

@@ -5,6 +5,7 @@ mod wanted;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::ArgPredicate;
@@ -13,7 +14,7 @@ use verdict_events::{Names, TraceSource};
 use verdict_report::{Tone, compare_json, compare_text, detect_json, detect_text};
 
 use super::block_options::BlockOptions;
-use super::run_options::ScheduleArgs;
+use super::run_options::{ScheduleArgs, duration};
 use crate::progress::Progress;
 use crate::{CliError, Context, Exit, Format, FormatArgs, Paint};
 
@@ -25,6 +26,7 @@ Examples:
   verdict detect huge.blocks --algorithm blocks --workers 8
   verdict detect queue.std --compare
   verdict detect -- ./server --port 0
+  verdict detect server.vrec --explain-sync
   verdict detect --output races.json --format json -- ./server --port 0
   verdict detect --ignore 'stats.*' --suppressions known-races.txt -- ./server";
 
@@ -32,7 +34,8 @@ Examples:
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The trace: a file in any known format, compressed or not; `-` is standard input. For `blocks`, also a block trace
+    /// The recording of a program, or a trace: a file in any known format, compressed or not; `-` is standard input. For
+    /// `blocks`, also a block trace
     #[arg(
         value_name = "TRACE",
         required = false,
@@ -60,13 +63,17 @@ pub struct Args {
     #[command(flatten)]
     blocks: BlockOptions,
 
-    /// Write the report into this file instead of standard output, which the program may use, too
-    #[arg(long, short, value_name = "FILE", requires = "program")]
+    /// Write the report on a program or recording into this file instead of standard output, which the program may use, too
+    #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
     /// Say on standard error what of the program was taken for synchronisation, and why
-    #[arg(long, requires = "program")]
+    #[arg(long)]
     explain_sync: bool,
+
+    /// End a program that runs longer than this (seconds, or with s, m, h), and report what was seen
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "program")]
+    time_limit: Option<Duration>,
 
     #[command(flatten)]
     wanted: wanted::WantedArgs,
@@ -98,6 +105,8 @@ enum AlgorithmChoice {
     /// Every race of this trace
     #[default]
     Hb,
+    /// Races of segments that overlap in time: those that were closest to happening
+    Regions,
     /// What could race if locks were taken in another order
     Hybrid,
     /// Every race, as independent tasks over block traces: in parallel, in bounded memory
@@ -113,6 +122,7 @@ impl From<AlgorithmChoice> for Algorithm {
             AlgorithmChoice::Current => Self::Current,
             AlgorithmChoice::FastTrack => Self::FastTrack,
             AlgorithmChoice::Hb => Self::Hb,
+            AlgorithmChoice::Regions => Self::Regions,
             AlgorithmChoice::Hybrid => Self::Hybrid,
             AlgorithmChoice::Blocks => Self::Blocks,
         }
@@ -134,6 +144,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     }
     if args.trace != Path::new("-") && verdict_recording::is_recording(&args.trace) {
         return program::run_again(args, context);
+    }
+    if let Some(option) = args.program_option() {
+        let problem = format_args!("`{option}` is for programs and recordings");
+        return Err(CliError::bad_input(problem)
+            .with_help(format_args!("{} is a trace", shown(&args.trace))));
     }
     if args.algorithm == AlgorithmChoice::Blocks {
         return run_blocks(args, context);
@@ -164,6 +179,19 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
             })
     })?;
     Ok(exit(&all, args.fail_on))
+}
+
+impl Args {
+    /// An option that means nothing for a trace.
+    fn program_option(&self) -> Option<&'static str> {
+        if self.output.is_some() {
+            Some("--output")
+        } else if self.explain_sync {
+            Some("--explain-sync")
+        } else {
+            self.wanted.given()
+        }
+    }
 }
 
 /// What was found, and the trace for its names.

@@ -9,7 +9,9 @@ use verdict_detect::{Algorithm, PairBy};
 use verdict_findings::{ProgramFindings, Race};
 use verdict_launch::{GuestOutput, LaunchOptions};
 use verdict_protocol::{ExecutorConfig, Mode, World};
-use verdict_races::{DetectRequest, Locks, ProgramError, detect_program, look_closer, to_findings};
+use verdict_races::{
+    DetectRequest, Locks, ProgramError, Run, detect_program, look_closer, to_findings,
+};
 use verdict_report::{ReportOptions, findings_text};
 
 use super::detect::colours;
@@ -254,9 +256,18 @@ impl Setup {
         locks: Locks,
         context: &Context,
     ) -> Result<ProgramFindings, CliError> {
+        // A world of its own is the same every time.
+        let config = self.observed();
+        let again = || -> Result<Run, String> {
+            Ok(Run {
+                config: config.clone(),
+                launch: self.launch.clone(),
+            })
+        };
         let request = DetectRequest {
             config: self.observed(),
             launch: self.launch.clone(),
+            again: &again,
             algorithms: &[Algorithm::Hb, Algorithm::Hybrid],
             by: PairBy::default(),
             locks,
@@ -267,14 +278,15 @@ impl Setup {
         let detected = detected.map_err(|error| match error {
             ProgramError::Launch(error) => CliError::cannot_run(error),
             ProgramError::Detect(error) => CliError::cannot_run(error),
+            ProgramError::Again { .. } => CliError::cannot_run(error),
         })?;
         // A run that was cut short says nothing about what comes after: no races would be no answer.
         if ending::is_failure(&detected.ending) {
             ending::to_exit(&detected.ending, &self.launch)?;
         }
-        // A world of its own is the same every time. Without a closer look, there is still what the first one has shown.
-        let config = self.observed();
-        let look = look_closer(&config, &self.launch, &detected.findings);
+        // Without a closer look, there is still what the first one has shown.
+        let look =
+            again().and_then(|again| look_closer(&again, &detected).map_err(|e| e.to_string()));
         let look = look.unwrap_or_default();
         Ok(to_findings(&detected, &look, &config))
     }

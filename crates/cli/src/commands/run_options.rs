@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use verdict_launch::Ending;
@@ -127,4 +128,39 @@ fn environment() -> Vec<Vec<u8>> {
     std::env::vars_os()
         .map(|(name, value)| [name.into_vec(), b"=".to_vec(), value.into_vec()].concat())
         .collect()
+}
+
+/// `90`, `90s`, `10m`, `2h`
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let (digits, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
+        Some(at) => text.split_at(at),
+        None => (text, "s"),
+    };
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err("expected seconds, or a number with s, m or h".to_owned()),
+    };
+    let number: u64 = digits.parse().map_err(|_| "expected a number".to_owned())?;
+    let all = number.checked_mul(seconds).ok_or("that is too long")?;
+    Ok(Duration::from_secs(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let read = |text: &str| duration(text).ok().map(|time| time.as_secs());
+        assert_eq!(
+            ["90", "90s", "10m", "2h"].map(read),
+            [Some(90), Some(90), Some(600), Some(7200)]
+        );
+        assert_eq!(
+            ["", "m", "1d", "-1", "1.5", "99999999999999999h"].map(read),
+            [None; 6]
+        );
+    }
 }

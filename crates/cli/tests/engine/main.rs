@@ -7,6 +7,7 @@ mod corpus;
 mod determinism;
 mod explored;
 mod guests;
+mod hard_guests;
 mod input;
 mod private;
 mod programs;

@@ -4,6 +4,8 @@ mod large;
 mod naive;
 mod paper;
 mod random;
+mod regions;
 mod rules;
+mod suspects;
 mod text;
 mod twin;

@@ -27,6 +27,7 @@ const PAYLOAD_MAX: u32 = 256 << 20;
 pub struct StreamReader<R> {
     from: R,
     payload: Vec<u8>,
+    bytes: u64,
 }
 
 impl<R: Read> StreamReader<R> {
@@ -35,11 +36,12 @@ impl<R: Read> StreamReader<R> {
         StreamReader {
             from,
             payload: Vec::new(),
+            bytes: 0,
         }
     }
 
     /// The next record; `None` at the end, also where the stream was cut off within a record.
-    pub fn next_record(&mut self) -> Result<Option<Record>, StreamError> {
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, StreamError> {
         let mut head = [0; 8];
         if !fill(&mut self.from, &mut head)? {
             return Ok(None);
@@ -54,7 +56,13 @@ impl<R: Read> StreamReader<R> {
         if !fill(&mut self.from, &mut self.payload)? {
             return Ok(None);
         }
+        self.bytes += 8 + u64::from(len);
         parse(kind, &mut Reader(&self.payload)).map(Some)
+    }
+
+    /// How many bytes have been read.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -67,7 +75,7 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-fn parse(kind: u32, from: &mut Reader<'_>) -> Result<Record, StreamError> {
+fn parse<'a>(kind: u32, from: &mut Reader<'a>) -> Result<Record<'a>, StreamError> {
     Ok(match kind {
         kind::BLOCK => Record::Block {
             id: from.u32()?,
@@ -103,12 +111,12 @@ fn parse(kind: u32, from: &mut Reader<'_>) -> Result<Record, StreamError> {
     })
 }
 
-fn words(bytes: &[u8]) -> Result<Vec<u64>, StreamError> {
+fn words(bytes: &[u8]) -> Result<&[[u8; 8]], StreamError> {
     let (words, rest) = bytes.as_chunks();
     if !rest.is_empty() {
         return Err(StreamError::Damaged);
     }
-    Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
+    Ok(words)
 }
 
 fn mapped(from: &mut Reader<'_>) -> Result<Mapped, StreamError> {

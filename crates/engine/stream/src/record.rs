@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// One thing that an executor tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Record {
+pub enum Record<'a> {
     /// A block may appear in the log from now on. Ids are given anew after a flush, and to every block that runs once.
     Block {
         /// As in the headers of the log.
@@ -21,8 +21,8 @@ pub enum Record {
         fs_base: u64,
         /// Its gs base.
         gs_base: u64,
-        /// The words of the access log.
-        words: Vec<u64>,
+        /// The words of the access log, least significant byte first.
+        words: &'a [[u8; 8]],
     },
     /// Memory was mapped.
     Mapped(Mapped),

@@ -82,14 +82,19 @@ pub struct BitOffset {
 impl LoggedAccess {
     /// The first byte accessed, given the block's words in the log after its header.
     pub fn address(&self, words: &[u64]) -> u64 {
+        self.address_by(|word| words[usize::from(word)])
+    }
+
+    /// The same, given how to read a word.
+    pub fn address_by(&self, word_at: impl Fn(u16) -> u64) -> u64 {
         let base = match self.base {
             AddressWord::Constant => 0,
-            AddressWord::Logged(word) => words[usize::from(word)],
+            AddressWord::Logged(word) => word_at(word),
         };
         let moved = self.bit.map_or(0, |bit| {
             // The register is as wide as the operand; its value is signed and counts bits, the CPU moves by operands.
             let bits = 8 * self.size;
-            let number = (words[usize::from(bit.word)] as i64) << (64 - bits) >> (64 - bits);
+            let number = (word_at(bit.word) as i64) << (64 - bits) >> (64 - bits);
             (number >> bits.ilog2()).wrapping_mul(i64::from(self.size)) as u64
         });
         base.wrapping_add(self.displacement).wrapping_add(moved)

@@ -1,14 +1,15 @@
 //! `verdict detect -- PROGRAM` and `verdict detect RECORDING`: the races of a run of a program.
 
 use std::fmt::Write as _;
+use std::time::Instant;
 
 use verdict_detect::Algorithm;
 use verdict_findings::{CoverageNote, ProgramFindings};
-use verdict_launch::{GuestOutput, LaunchOptions, SignalPolicy};
+use verdict_launch::{Ending, GuestOutput, LaunchOptions, SignalPolicy};
 use verdict_observe::{CloserLook, SyncSummary};
 use verdict_protocol::ExecutorConfig;
 use verdict_races::{
-    DetectRequest, Detected, Locks, OwnRecording, ProgramError, detect_program, look_closer,
+    DetectRequest, Detected, Locks, OwnRecording, ProgramError, Run, detect_program, look_closer,
     to_findings,
 };
 use verdict_report::{ReportOptions, findings_text};
@@ -22,11 +23,7 @@ use crate::{CliError, Context, Exit, Format};
 
 /// Runs the program.
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
-    let recording = OwnRecording::new().map_err(|error| {
-        CliError::cannot_run(format_args!(
-            "cannot make a file for the recording: {error}"
-        ))
-    })?;
+    let recording = own_recording()?;
     let config = ExecutorConfig {
         mode: recording.record(),
         ..args.schedule.config(&args.program)
@@ -46,6 +43,14 @@ pub(super) fn run_again(args: &Args, context: &Context) -> Result<Exit, CliError
     look(args, context, config, &recording)
 }
 
+fn own_recording() -> Result<OwnRecording, CliError> {
+    OwnRecording::new().map_err(|error| {
+        CliError::cannot_run(format_args!(
+            "cannot make a file for the recording: {error}"
+        ))
+    })
+}
+
 fn look(
     args: &Args,
     context: &Context,
@@ -54,30 +59,62 @@ fn look(
 ) -> Result<Exit, CliError> {
     let wanted = args.wanted.read()?;
     let algorithms = [Algorithm::from(args.algorithm)];
+    let launch = LaunchOptions {
+        signals: SignalPolicy::GuestDecides,
+        recording: Some(recording.file()),
+        deadline: args
+            .time_limit
+            .and_then(|limit| Instant::now().checked_add(limit)),
+        ..LaunchOptions::default()
+    };
+    let again = || {
+        let mode = recording.replay().map_err(|error| error.to_string())?;
+        Ok(Run {
+            config: ExecutorConfig {
+                mode,
+                ..config.clone()
+            },
+            launch: LaunchOptions {
+                output: GuestOutput::Discarded,
+                deadline: None,
+                ..launch.clone()
+            },
+        })
+    };
     let request = DetectRequest {
         config: config.clone(),
-        launch: LaunchOptions {
-            signals: SignalPolicy::GuestDecides,
-            recording: Some(recording.file()),
-            ..LaunchOptions::default()
-        },
+        launch: launch.clone(),
+        again: &again,
         algorithms: &algorithms,
         by: pair_by(args),
         locks: Locks::Seen,
     };
     let mut progress = Progress::new(context);
-    let detected = detect_program(&request, &mut |events| progress.done("events", events));
+    let detected = detect_program(&request, &mut |seen| {
+        progress.done("bytes of what happened", seen)
+    });
     drop(progress);
+    let ended_at = Instant::now();
     let detected = detected.map_err(failed)?;
     if ending::never_began(&detected.ending) {
         return ending::to_exit(&detected.ending, &request.launch);
     }
-    let (look, note) = look_again(&detected, &request, recording);
+    let (look, note) = look_again(&detected, &request);
     let mut findings = to_findings(&detected, &look, &config);
     findings.coverage.extend(note);
+    let time_was_up = launch.deadline.is_some_and(|deadline| ended_at >= deadline);
+    if time_was_up {
+        findings.coverage.push(CoverageNote {
+            stage: "detect".to_owned(),
+            what: "the program was ended when its time was up: what it would have done later is not known".to_owned(),
+            help: Some("raise --time-limit to see more of it".to_owned()),
+        });
+    }
     wanted.apply(&mut findings);
     tell(args, context, &detected, &findings)?;
-    check_ending(&detected, &request, context)?;
+    if !(time_was_up && detected.ending == Ending::Killed) {
+        check_ending(&detected, &request, context)?;
+    }
     let told = findings.races.iter().any(|race| !race.is_suppressed());
     Ok(match (told, args.fail_on) {
         (true, FailOn::Any) => Exit::Races,
@@ -89,25 +126,12 @@ fn look(
 fn look_again(
     detected: &Detected,
     request: &DetectRequest<'_>,
-    recording: &OwnRecording,
 ) -> (CloserLook, Option<CoverageNote>) {
     if detected.findings.iter().all(|found| found.races.is_empty()) {
         return (CloserLook::default(), None);
     }
-    let looked = recording
-        .replay()
-        .map_err(|error| error.to_string())
-        .and_then(|mode| {
-            let config = ExecutorConfig {
-                mode,
-                ..request.config.clone()
-            };
-            let launch = LaunchOptions {
-                output: GuestOutput::Discarded,
-                ..request.launch.clone()
-            };
-            look_closer(&config, &launch, &detected.findings).map_err(|error| error.to_string())
-        });
+    let looked = (request.again)()
+        .and_then(|again| look_closer(&again, detected).map_err(|error| error.to_string()));
     match looked {
         Ok(look) => (look, None),
         Err(error) => {
@@ -125,6 +149,7 @@ fn failed(error: ProgramError) -> CliError {
     match error {
         ProgramError::Launch(error) => CliError::cannot_run(error),
         ProgramError::Detect(error) => CliError::cannot_run(error),
+        ProgramError::Again { .. } => CliError::cannot_run(error),
     }
 }
 

@@ -13,28 +13,23 @@ use crate::CliError;
 #[derive(clap::Args, Debug)]
 pub(super) struct WantedArgs {
     /// Only races between these threads: numbers as in reports, or patterns for names
-    #[arg(
-        long,
-        value_name = "THREAD",
-        value_delimiter = ',',
-        requires = "program"
-    )]
+    #[arg(long, value_name = "THREAD", value_delimiter = ',')]
     only_threads: Vec<String>,
 
     /// Only races with an access in such a binary
-    #[arg(long, value_name = "PATTERN", requires = "program")]
+    #[arg(long, value_name = "PATTERN")]
     only_module: Vec<String>,
 
     /// Only races with an access in such a function, or called by it
-    #[arg(long, value_name = "PATTERN", requires = "program")]
+    #[arg(long, value_name = "PATTERN")]
     only_function: Vec<String>,
 
     /// No races whose functions, files, binaries or variable are like this
-    #[arg(long, value_name = "PATTERN", requires = "program")]
+    #[arg(long, value_name = "PATTERN")]
     ignore: Vec<String>,
 
     /// A file of races that are known and not to be told for now, see docs/suppressions.md
-    #[arg(long, value_name = "FILE", requires = "program")]
+    #[arg(long, value_name = "FILE")]
     suppressions: Option<PathBuf>,
 }
 
@@ -46,6 +41,21 @@ pub(super) struct Wanted {
 }
 
 impl WantedArgs {
+    /// The first of the options that was given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--only-threads", self.only_threads.is_empty()),
+            ("--only-module", self.only_module.is_empty()),
+            ("--only-function", self.only_function.is_empty()),
+            ("--ignore", self.ignore.is_empty()),
+            ("--suppressions", self.suppressions.is_none()),
+        ];
+        options
+            .iter()
+            .find(|(_, absent)| !absent)
+            .map(|(name, _)| *name)
+    }
+
     pub(super) fn read(&self) -> Result<Wanted, CliError> {
         let patterns = |texts: &[String]| texts.iter().map(Pattern::new).collect();
         let threads = self.only_threads.iter();

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use verdict_detect::{Algorithm, PairBy};
 use verdict_launch::{GuestOutput, LaunchOptions};
 use verdict_protocol::{ExecutorConfig, Mode};
-use verdict_races::{DetectRequest, Locks, ProgramError, detect_program, look_closer, to_findings};
+use verdict_races::{
+    DetectRequest, Locks, ProgramError, Run, detect_program, look_closer, to_findings,
+};
 use verdict_results::Stage;
 
 use super::Work;
@@ -24,33 +26,45 @@ pub(super) fn detect(work: &Work) -> Result<(), CliError> {
         },
         ..replay::config(&info.header)
     };
+    let launch = LaunchOptions {
+        recording: Some(Arc::new(file)),
+        output: GuestOutput::Discarded,
+        ..LaunchOptions::default()
+    };
+    // From its beginning again.
+    let again = || {
+        let opened = replay::open(&work.folder.recording());
+        let (file, _) = opened.map_err(|_| "the recording cannot be read again".to_owned())?;
+        Ok(Run {
+            config: config.clone(),
+            launch: LaunchOptions {
+                recording: Some(Arc::new(file)),
+                ..launch.clone()
+            },
+        })
+    };
     let request = DetectRequest {
         config: config.clone(),
-        launch: LaunchOptions {
-            recording: Some(Arc::new(file)),
-            output: GuestOutput::Discarded,
-            ..LaunchOptions::default()
-        },
+        launch: launch.clone(),
+        again: &again,
         algorithms: &[Algorithm::Hb],
         by: PairBy::Site,
         locks: Locks::Seen,
     };
-    let detected = detect_program(&request, &mut |events| {
-        work.display.done(&format!("{events} events"));
+    let detected = detect_program(&request, &mut |seen| {
+        work.display.done(&format!("{seen} bytes of what happened"));
     });
     let detected = detected.map_err(|error| match error {
         ProgramError::Launch(error) => CliError::cannot_run(error),
         ProgramError::Detect(error) => CliError::cannot_run(error),
+        ProgramError::Again { .. } => CliError::cannot_run(error),
     })?;
     work.display.clear();
     accept_guest_errors(ending::to_exit(&detected.ending, &request.launch))?;
-    // From its beginning again. Without a closer look, there is still what the first one has shown.
-    let (file, _) = replay::open(&work.folder.recording())?;
-    let again = LaunchOptions {
-        recording: Some(Arc::new(file)),
-        ..request.launch.clone()
-    };
-    let look = look_closer(&config, &again, &detected.findings).unwrap_or_default();
+    // Without a closer look, there is still what the first one has shown.
+    let look =
+        again().and_then(|again| look_closer(&again, &detected).map_err(|error| error.to_string()));
+    let look = look.unwrap_or_default();
     let findings = to_findings(&detected, &look, &config);
     work.folder
         .finish(Stage::Detect, &findings)

@@ -19,7 +19,7 @@ use verdict_results::{FolderError, Plan, ResultFolder, Stage};
 
 use super::database::DatabaseArgs;
 use super::fail_on::FailOn;
-use super::run_options::ScheduleArgs;
+use super::run_options::{ScheduleArgs, duration};
 use crate::{CliError, Context, Exit};
 use display::Display;
 
@@ -206,39 +206,4 @@ fn identity(program: Option<&Path>) -> Result<String, CliError> {
     })?;
     let digits = identity.hash.0.iter().map(|byte| format!("{byte:02x}"));
     Ok(digits.collect())
-}
-
-/// `90`, `90s`, `10m`, `2h`
-fn duration(text: &str) -> Result<Duration, String> {
-    let (digits, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
-        Some(at) => text.split_at(at),
-        None => (text, "s"),
-    };
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return Err("expected seconds, or a number with s, m or h".to_owned()),
-    };
-    let number: u64 = digits.parse().map_err(|_| "expected a number".to_owned())?;
-    let all = number.checked_mul(seconds).ok_or("that is too long")?;
-    Ok(Duration::from_secs(all))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_units() {
-        let read = |text: &str| duration(text).ok().map(|time| time.as_secs());
-        assert_eq!(
-            ["90", "90s", "10m", "2h"].map(read),
-            [Some(90), Some(90), Some(600), Some(7200)]
-        );
-        assert_eq!(
-            ["", "m", "1d", "-1", "1.5", "99999999999999999h"].map(read),
-            [None; 6]
-        );
-    }
 }

@@ -30,7 +30,7 @@ enum Stopped {
 }
 
 impl OutputArgs {
-    fn format(&self) -> Result<Format, CliError> {
+    pub(super) fn format(&self) -> Result<Format, CliError> {
         if let Some(format) = self.to {
             return Ok(format);
         }

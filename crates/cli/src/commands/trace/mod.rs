@@ -1,4 +1,4 @@
-//! `verdict trace`: look at trace files, convert them, make them up.
+//! `verdict trace`: look at trace files, convert them, make them up, write those of programs.
 
 mod check;
 mod convert;
@@ -6,6 +6,7 @@ mod destination;
 mod generate;
 mod head;
 mod info;
+mod program;
 mod progress;
 
 use std::io::ErrorKind;
@@ -18,6 +19,11 @@ use verdict_events::{Format, TraceError};
 use crate::{CliError, Context, Exit};
 
 const FORMATS: &str = "\
+Examples:
+  verdict trace -o queue.vtrace -- ./queue 4
+  verdict trace queue.vrec -o queue.vtrace
+  verdict trace info queue.vtrace
+
 Formats:
   native      .vtrace  every event in one to four bytes, checksummed, seekable
   csv         .csv     every event, as text
@@ -25,12 +31,15 @@ Formats:
   roadrunner  .rr      RoadRunner's event text
   rv-predict           what rvpdump prints (read only)";
 
-/// What to do with traces.
+/// What to do with traces, or whose trace to write.
 #[derive(clap::Args, Debug)]
-#[command(after_help = FORMATS)]
+#[command(after_help = FORMATS, args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: Option<Action>,
+
+    #[command(flatten)]
+    program: program::Args,
 }
 
 #[derive(Subcommand, Debug)]
@@ -81,10 +90,11 @@ pub(crate) fn cannot_read(error: TraceError) -> CliError {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     match &args.action {
-        Action::Convert(args) => convert::run(args, context),
-        Action::Info(args) => info::run(args, context),
-        Action::Check(args) => check::run(args, context),
-        Action::Head(args) => head::run(args, context),
-        Action::Generate(args) => generate::run(args, context),
+        Some(Action::Convert(args)) => convert::run(args, context),
+        Some(Action::Info(args)) => info::run(args, context),
+        Some(Action::Check(args)) => check::run(args, context),
+        Some(Action::Head(args)) => head::run(args, context),
+        Some(Action::Generate(args)) => generate::run(args, context),
+        None => program::run(&args.program, context),
     }
 }

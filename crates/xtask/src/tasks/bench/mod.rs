@@ -3,8 +3,10 @@
 mod blocks;
 mod classify;
 mod confirm;
+mod detect;
 mod engine;
 mod explore;
+mod family;
 mod measure;
 mod record;
 mod traces;
@@ -27,6 +29,8 @@ enum Subject {
     Classify(classify::Args),
     /// Steering runs to a race
     Confirm(confirm::Args),
+    /// Finding the races of programs, beside other tools
+    Detect(detect::Args),
     /// Running programs under the engine
     Engine(engine::Args),
     /// Leaving a recording, again and again
@@ -42,6 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
         Subject::Blocks(args) => blocks::run(args),
         Subject::Classify(args) => classify::run(args),
         Subject::Confirm(args) => confirm::run(args),
+        Subject::Detect(args) => detect::run(args),
         Subject::Engine(args) => engine::run(args),
         Subject::Explore(args) => explore::run(args),
         Subject::Record(args) => record::run(args),

@@ -1,0 +1,567 @@
+//! Which bytes may race: all that do, and few others. A first look that costs little, so that detectors need to read only what
+//! happens to these bytes.
+//!
+//! FastTrack (Flanagan & Freund 2009) on granules of eight bytes, without remembering sites. In: plain accesses, and all
+//! other events. Out: [`SuspectBytes`].
+//!
+//! Misses nothing: every byte of every race instance of `hb` is among the suspects. Suspects too much where two bytes of a granule
+//! are accessed by different threads in an order that holds for one of them only, and where more than a million sets
+//! of readers are there at once.
+//! Departs from the paper: sets of readers are shared by granules; what a thread does while no other one is running that it
+//! has not waited for is not looked at, since it is ordered with everything else. Where threads come from nowhere, or there are
+//! millions of them, everything is suspected.
+
+mod bytes;
+mod cell;
+mod places;
+mod ranges;
+mod readers;
+
+pub use bytes::SuspectBytes;
+
+use rustc_hash::FxHashMap;
+use verdict_clocks::{HappensBefore, Rules};
+use verdict_events::{Access as Bytes, Event, EventKind, ThreadId};
+
+use bytes::GRANULE;
+use cell::{ATOMIC, Access, BYTES, Cell, SPECIAL, Touched, against, word_of};
+use places::Places;
+use ranges::Ranges;
+use readers::Readers;
+
+/// What became of a plain access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Looked {
+    /// It is done with.
+    Done,
+    /// It touches memory that is accessed by atomic operations, or that was marked as such: if the caller is sure that it is
+    /// plain, [`Suspects::access_plain`] takes it.
+    PerhapsAtomic,
+}
+
+/// What to do with a plain access to memory that is accessed by atomic operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Doubt {
+    Ask,
+    Plain,
+}
+
+/// Looks for bytes that may race.
+#[derive(Debug)]
+pub struct Suspects {
+    order: HappensBefore,
+    places: Places,
+    readers: Readers,
+    atomics: FxHashMap<u64, AtomicUse>,
+    /// Granules whose bytes are told apart.
+    split: Vec<[Cell; GRANULE as usize]>,
+    found: SuspectBytes,
+    ranges: Ranges,
+    threads: Vec<Thread>,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Thread {
+    /// Its epoch.
+    word: u64,
+    life: Life,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Life {
+    /// Nothing is known of it.
+    #[default]
+    Unborn,
+    Running,
+    /// It is running and need not be looked at: nobody else is, and it follows all that others have done.
+    Alone,
+    /// It has ended, or was joined.
+    Over,
+}
+
+/// Atomic operations on a granule.
+#[derive(Clone, Copy, Default, Debug)]
+struct AtomicUse {
+    writes: u64,
+    reads: u64,
+}
+
+impl Default for Suspects {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Suspects {
+    /// Nothing has happened yet.
+    #[must_use]
+    pub fn new() -> Suspects {
+        Suspects {
+            order: HappensBefore::new(Rules::All),
+            places: Places::default(),
+            readers: Readers::default(),
+            atomics: FxHashMap::default(),
+            split: Vec::new(),
+            found: SuspectBytes::default(),
+            ranges: Ranges::default(),
+            threads: Vec::new(),
+        }
+    }
+
+    /// All that may race.
+    #[must_use]
+    pub fn finish(self) -> SuspectBytes {
+        self.found
+    }
+
+    /// True if what the thread does now need not be told.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_alone(&self, thread: ThreadId) -> bool {
+        self.threads
+            .get(thread.0 as usize)
+            .is_some_and(|thread| thread.life == Life::Alone)
+    }
+
+    fn is_running(&self, thread: ThreadId) -> bool {
+        self.threads
+            .get(thread.0 as usize)
+            .is_some_and(|thread| matches!(thread.life, Life::Running | Life::Alone))
+    }
+
+    /// A plain access.
+    #[inline(always)]
+    pub fn access(&mut self, thread: ThreadId, address: u64, size: u32, is_write: bool) -> Looked {
+        let Some(state) = self.threads.get(thread.0 as usize) else {
+            return self.first_access(thread, address, size, is_write);
+        };
+        match state.life {
+            Life::Running => {}
+            Life::Alone => return Looked::Done,
+            Life::Unborn | Life::Over => {
+                return self.first_access(thread, address, size, is_write);
+            }
+        }
+        let offset = address % GRANULE;
+        if offset + u64::from(size) <= GRANULE {
+            let bytes = (BYTES >> (GRANULE as u32 - size) & BYTES) << offset;
+            let access = Access {
+                word: state.word | bytes,
+                is_write,
+            };
+            if self.places.cell(address).repeats(access) {
+                return Looked::Done;
+            }
+            return self.access_granule(address, access, Doubt::Ask);
+        }
+        if offset == 0 && u64::from(size) == 2 * GRANULE {
+            let access = Access {
+                word: state.word | BYTES,
+                is_write,
+            };
+            let halves = [address, address.wrapping_add(GRANULE)];
+            if halves.map(|half| self.places.cell(half).repeats(access)) == [true; 2] {
+                return Looked::Done;
+            }
+        }
+        self.access_many(thread, address, u64::from(size), is_write, Doubt::Ask)
+    }
+
+    /// A plain access, whatever else happens to its memory.
+    pub fn access_plain(&mut self, thread: ThreadId, address: u64, size: u32, is_write: bool) {
+        if self.access(thread, address, size, is_write) == Looked::PerhapsAtomic {
+            let size = u64::from(size);
+            self.access_many(thread, address, size, is_write, Doubt::Plain);
+        }
+    }
+
+    /// Plain accesses that come by all these bytes, in any order, with nothing else between.
+    pub fn access_range(
+        &mut self,
+        thread: ThreadId,
+        address: u64,
+        size: u64,
+        is_write: bool,
+    ) -> Looked {
+        if self.is_alone(thread) {
+            return Looked::Done;
+        }
+        if !self.is_running(thread) {
+            self.refresh(thread);
+        }
+        let word = self.thread(thread).word;
+        if self.ranges.repeats(address, size, is_write, word) {
+            return Looked::Done;
+        }
+        let looked = self.access_many(thread, address, size, is_write, Doubt::Ask);
+        if looked == Looked::PerhapsAtomic {
+            self.ranges.forget();
+        }
+        looked
+    }
+
+    /// The granule of an address is atomic from now on: [`Looked::PerhapsAtomic`] is answered for plain accesses to it.
+    pub fn mark_atomic(&mut self, address: u64) {
+        self.places.cell(address).write |= ATOMIC;
+        self.ranges.forget();
+    }
+
+    /// Any event that is no plain access.
+    pub fn event(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::Read(access) | EventKind::Write(access) => {
+                let is_write = matches!(event.kind, EventKind::Write(_));
+                self.access_plain(event.thread, access.addr.0, access.size, is_write);
+            }
+            EventKind::AtomicLoad(access, _) => self.atomic(event, access, false),
+            EventKind::AtomicStore(access, _) | EventKind::AtomicRmw(access, _) => {
+                self.atomic(event, access, true);
+            }
+            EventKind::Allocate { addr, size } => {
+                let end = addr.0.saturating_add(size);
+                self.ranges.forget();
+                self.places.forget(addr.0, end);
+                self.atomics_forget(addr.0, end);
+            }
+            EventKind::Free { addr, size } => self.free(event.thread, addr.0, size),
+            _ => {
+                self.order.receive(event);
+                self.order.post(event);
+                if event.kind != EventKind::End {
+                    self.refresh(event.thread);
+                }
+                self.note_life(event);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn first_access(
+        &mut self,
+        thread: ThreadId,
+        address: u64,
+        size: u32,
+        is_write: bool,
+    ) -> Looked {
+        self.refresh(thread);
+        self.access(thread, address, size, is_write)
+    }
+
+    #[inline(never)]
+    fn access_granule(&mut self, address: u64, access: Access, doubt: Doubt) -> Looked {
+        let cell = self.places.cell(address);
+        if doubt == Doubt::Ask && cell.write & ATOMIC != 0 {
+            return Looked::PerhapsAtomic;
+        }
+        if cell.write & (SPECIAL | ATOMIC) != 0 {
+            self.access_special(address, access);
+            return Looked::Done;
+        }
+        match cell.touch(access, &self.order, &mut self.readers) {
+            Touched::Ordered => {}
+            Touched::MayRace => self.suspect(address),
+            Touched::Apart => {
+                self.tell_apart(address);
+                self.access_special(address, access);
+            }
+        }
+        Looked::Done
+    }
+
+    /// An access to a granule of which more is known than a cell has room for.
+    fn access_special(&mut self, address: u64, access: Access) {
+        let cell = *self.places.cell(address);
+        let granule = address / GRANULE;
+        if is_suspect(cell) {
+            return;
+        }
+        if cell.write & ATOMIC != 0
+            && let Some(atomic) = self.atomics.get(&granule).copied()
+            && self.races_with_atomics(access, atomic)
+        {
+            self.suspect(address);
+            return;
+        }
+        let touched = match split_number(cell) {
+            Some(number) => self.touch_bytes(number, access),
+            None => {
+                let cell = self.places.cell(address);
+                cell.touch(access, &self.order, &mut self.readers)
+            }
+        };
+        match touched {
+            Touched::Ordered => {}
+            Touched::MayRace => self.suspect(address),
+            Touched::Apart => {
+                self.tell_apart(address);
+                self.access_special(address, access);
+            }
+        }
+    }
+
+    fn races_with_atomics(&self, access: Access, atomic: AtomicUse) -> bool {
+        let reads = if access.is_write { atomic.reads } else { 0 };
+        [atomic.writes, reads]
+            .iter()
+            .any(|word| self.races_with(access.word, *word))
+    }
+
+    /// Whether an access may race with one of those that a word stands for.
+    fn races_with(&self, now: u64, word: u64) -> bool {
+        let races = |earlier: u64| against(earlier, now, &self.order) == Touched::MayRace;
+        if word & SPECIAL == 0 {
+            races(word)
+        } else {
+            self.readers.of(word).iter().any(|earlier| races(*earlier))
+        }
+    }
+
+    fn touch_bytes(&mut self, number: usize, access: Access) -> Touched {
+        let mut all = Touched::Ordered;
+        for (at, cell) in self.split[number].iter_mut().enumerate() {
+            let bit = access.word & (1 << at);
+            if bit == 0 {
+                continue;
+            }
+            let one = Access {
+                word: access.word & !BYTES | bit,
+                ..access
+            };
+            if cell.repeats(one) {
+                continue;
+            }
+            if cell.touch(one, &self.order, &mut self.readers) == Touched::MayRace {
+                all = Touched::MayRace;
+            }
+        }
+        all
+    }
+
+    /// From now on each byte of a granule has a history of its own.
+    fn tell_apart(&mut self, address: u64) {
+        let number = self.split.len() as u64;
+        let cell = self.places.cell(address);
+        let mut bytes = [Cell::default(); GRANULE as usize];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            let only = |word: u64| match word & (1 << at) {
+                0 => 0,
+                _ if word & SPECIAL != 0 => word,
+                bit => word & !(BYTES | ATOMIC) | bit,
+            };
+            *byte = Cell {
+                write: only(cell.write),
+                read: only(cell.read),
+            };
+        }
+        cell.write = SPECIAL | cell.write & ATOMIC | number << 8;
+        cell.read = 0;
+        self.split.push(bytes);
+    }
+
+    #[inline(never)]
+    fn access_many(
+        &mut self,
+        thread: ThreadId,
+        address: u64,
+        size: u64,
+        is_write: bool,
+        doubt: Doubt,
+    ) -> Looked {
+        let word = self.threads[thread.0 as usize].word;
+        let end = address.saturating_add(size);
+        let mut at = address;
+        let mut all = Looked::Done;
+        while at < end {
+            let whole = Access {
+                word: word | BYTES,
+                is_write,
+            };
+            if at.is_multiple_of(GRANULE) {
+                at += GRANULE * self.places.repeated(at, end, whole);
+                if at >= end {
+                    break;
+                }
+            }
+            let next = (at / GRANULE + 1) * GRANULE;
+            let access = Access {
+                word: word | bytes_between(at, end.min(next)),
+                is_write,
+            };
+            if !self.places.cell(at).repeats(access)
+                && self.access_granule(at, access, doubt) == Looked::PerhapsAtomic
+            {
+                all = Looked::PerhapsAtomic;
+            }
+            at = next;
+        }
+        all
+    }
+
+    fn atomic(&mut self, event: &Event, access: Bytes, is_write: bool) {
+        self.order.receive(event);
+        self.refresh(event.thread);
+        if !self.is_alone(event.thread) {
+            self.atomic_access(event.thread, access, is_write);
+        }
+        self.order.post(event);
+        self.refresh(event.thread);
+    }
+
+    fn atomic_access(&mut self, thread: ThreadId, access: Bytes, is_write: bool) {
+        let word = self.threads[thread.0 as usize].word;
+        let (start, end) = (
+            access.addr.0,
+            access.addr.0.saturating_add(u64::from(access.size)),
+        );
+        let mut at = start;
+        while at < end {
+            let next = (at / GRANULE + 1) * GRANULE;
+            let now = word | bytes_between(at, end.min(next));
+            self.atomic_granule(at, now, is_write);
+            at = next;
+        }
+    }
+
+    fn atomic_granule(&mut self, address: u64, now: u64, is_write: bool) {
+        let cell = self.places.cell(address);
+        cell.write |= ATOMIC;
+        let cell = *cell;
+        if is_suspect(cell) {
+            return;
+        }
+        let cells: &[Cell] = match split_number(cell) {
+            Some(number) => &self.split[number],
+            None => &[cell],
+        };
+        let races = cells.iter().any(|cell| {
+            self.races_with(now, cell.write & !ATOMIC)
+                || is_write && self.races_with(now, cell.read)
+        });
+        let used = self.atomics.entry(address / GRANULE).or_default();
+        let kept = if is_write {
+            &mut used.writes
+        } else {
+            &mut used.reads
+        };
+        *kept = self.readers.add(*kept, now, &self.order);
+        if races {
+            self.suspect(address);
+        }
+    }
+
+    fn free(&mut self, thread: ThreadId, start: u64, size: u64) {
+        self.refresh(thread);
+        let state = self.threads[thread.0 as usize];
+        let end = start.saturating_add(size);
+        if state.life == Life::Alone {
+            return;
+        }
+        for (start, end) in self.places.freed(start, end, state.word) {
+            self.access_many(thread, start, end - start, true, Doubt::Plain);
+        }
+    }
+
+    fn atomics_forget(&mut self, start: u64, end: u64) {
+        if self.atomics.is_empty() {
+            return;
+        }
+        let (first, last) = (start / GRANULE, end.div_ceil(GRANULE));
+        if last - first < self.atomics.len() as u64 {
+            for granule in first..last {
+                self.atomics.remove(&granule);
+            }
+        } else {
+            self.atomics
+                .retain(|granule, _| !(first..last).contains(granule));
+        }
+    }
+
+    fn suspect(&mut self, address: u64) {
+        self.found.add(address);
+        let cell = self.places.cell(address);
+        cell.write = SUSPECT | cell.write & ATOMIC;
+        cell.read = 0;
+    }
+
+    // ---- threads ----
+
+    fn note_life(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::Fork(child) => {
+                self.thread(child).life = Life::Running;
+                self.refresh(child);
+            }
+            EventKind::End => self.thread(event.thread).life = Life::Over,
+            EventKind::Join(child) => self.thread(child).life = Life::Over,
+            _ => return,
+        }
+        self.look_who_is_alone();
+    }
+
+    fn look_who_is_alone(&mut self) {
+        let mut only = None;
+        let mut running = 0;
+        for (index, thread) in (0..).zip(&mut self.threads) {
+            if matches!(thread.life, Life::Running | Life::Alone) {
+                thread.life = Life::Running;
+                only = Some(ThreadId(index));
+                running += 1;
+            }
+        }
+        if let (Some(only), 1) = (only, running)
+            && self.follows_all(only)
+        {
+            self.thread(only).life = Life::Alone;
+        }
+    }
+
+    fn follows_all(&self, viewer: ThreadId) -> bool {
+        let known = self.order.clock(viewer);
+        (0..self.threads.len() as u32)
+            .map(ThreadId)
+            .all(|other| other == viewer || known.get(other) >= self.order.epoch(other).count())
+    }
+
+    fn thread(&mut self, thread: ThreadId) -> &mut Thread {
+        let index = thread.0 as usize;
+        if index >= self.threads.len() {
+            self.threads.resize_with(index + 1, Thread::default);
+        }
+        &mut self.threads[index]
+    }
+
+    /// The thread does something now.
+    fn refresh(&mut self, thread: ThreadId) {
+        let epoch = self.order.note_access(thread);
+        let is_first = self.threads.is_empty();
+        let state = self.thread(thread);
+        let word = word_of(epoch);
+        state.word = word.unwrap_or(0);
+        let announced = matches!(state.life, Life::Running | Life::Alone);
+        if !announced {
+            state.life = Life::Running;
+            self.look_who_is_alone();
+        }
+        // Threads that nobody has forked were there all the time.
+        if word.is_none() || !announced && !is_first {
+            self.found.add_all();
+        }
+    }
+}
+
+/// Stands for the write of a granule that is among the suspects. No split granule has this number.
+const SUSPECT: u64 = SPECIAL | (u32::MAX as u64) << 8;
+
+fn is_suspect(cell: Cell) -> bool {
+    cell.write & !ATOMIC == SUSPECT
+}
+
+fn split_number(cell: Cell) -> Option<usize> {
+    (cell.write & SPECIAL != 0).then_some(((cell.write & !(SPECIAL | ATOMIC)) >> 8) as usize)
+}
+
+/// The bits of the bytes from `start` to `end`, within one granule.
+fn bytes_between(start: u64, end: u64) -> u64 {
+    let len = (end - start) as u32;
+    (BYTES >> (GRANULE as u32 - len)) << (start % GRANULE)
+}

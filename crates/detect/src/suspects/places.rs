@@ -1,0 +1,185 @@
+//! From an address to the cell of its granule.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::bytes::GRANULE;
+use super::cell::{ATOMIC, Access, BYTES, Cell, SPECIAL};
+
+const PAGE: u64 = 4096;
+const CELLS: usize = (PAGE / GRANULE) as usize;
+/// Pages that were accessed lately are found without hashing.
+const LATELY_BITS: u32 = 10;
+/// Larger blocks that are given back get no cells where they have none.
+const FREED_SMALL: u64 = 16 * PAGE;
+
+type Page = [Cell; CELLS];
+
+/// The cells of all pages that were accessed.
+#[derive(Debug)]
+pub(super) struct Places {
+    pages: Vec<Box<Page>>,
+    numbers: FxHashMap<u64, u32>,
+    lately: Box<[(u64, u32); 1 << LATELY_BITS]>,
+    /// Large blocks that were given back: by start, their end and who did it when. Pages without cells only.
+    freed: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Places {
+            pages: Vec::new(),
+            numbers: FxHashMap::default(),
+            lately: Box::new([(u64::MAX, 0); 1 << LATELY_BITS]),
+            freed: BTreeMap::new(),
+        }
+    }
+}
+
+impl Places {
+    /// The cell of an address; an empty one is made where there is none.
+    #[inline(always)]
+    pub(super) fn cell(&mut self, address: u64) -> &mut Cell {
+        let page = address / PAGE;
+        let place = (page as usize ^ (page >> LATELY_BITS) as usize) & ((1 << LATELY_BITS) - 1);
+        let (known, index) = self.lately[place];
+        let index = if known == page {
+            index
+        } else {
+            let index = self.find(page);
+            self.lately[place] = (page, index);
+            index
+        };
+        &mut self.pages[index as usize][(address % PAGE / GRANULE) as usize]
+    }
+
+    /// How many granules from `start` on, which is the first byte of one, repeat an access to all their bytes. Looks no further
+    /// than the end of the page, and than `end`.
+    pub(super) fn repeated(&mut self, start: u64, end: u64, access: Access) -> u64 {
+        let page_end = (start / PAGE + 1) * PAGE;
+        let first = (start % PAGE / GRANULE) as usize;
+        let count = ((end.min(page_end) - start) / GRANULE) as usize;
+        self.cell(start);
+        let cells = &self.pages[self.numbers[&(start / PAGE)] as usize][first..first + count];
+        let repeated = cells.iter().take_while(|cell| cell.repeats(access));
+        repeated.count() as u64
+    }
+
+    #[inline(never)]
+    fn find(&mut self, page: u64) -> u32 {
+        if let Some(known) = self.numbers.get(&page) {
+            return *known;
+        }
+        let index = self.pages.len() as u32;
+        let freed = self.freed_at(page * PAGE);
+        self.pages.push(Box::new([freed; CELLS]));
+        self.numbers.insert(page, index);
+        index
+    }
+
+    fn freed_at(&self, address: u64) -> Cell {
+        let write = match self.freed.range(..=address).next_back() {
+            Some((_, (end, word))) if address < *end => word | BYTES,
+            _ => 0,
+        };
+        Cell { write, read: 0 }
+    }
+
+    /// The bytes are a fresh object.
+    pub(super) fn forget(&mut self, start: u64, end: u64) {
+        for edge in [start, end] {
+            if !edge.is_multiple_of(PAGE) && self.freed_at(edge / PAGE * PAGE).write != 0 {
+                self.find(edge / PAGE);
+            }
+        }
+        self.cut_freed(start, end);
+        for page in self.existing(start, end) {
+            let index = self.numbers[&page] as usize;
+            let base = page * PAGE;
+            let first = start.max(base) - base;
+            let last = end.min(base + PAGE) - base;
+            for granule in first / GRANULE..last.div_ceil(GRANULE) {
+                let cell = &mut self.pages[index][granule as usize];
+                let from = first.max(granule * GRANULE);
+                let to = last.min((granule + 1) * GRANULE);
+                if to - from == GRANULE {
+                    *cell = Cell::default();
+                } else {
+                    cell.forget(super::bytes_between(from, to));
+                }
+            }
+        }
+    }
+
+    /// A thread gives memory back: answers with the parts that are to be written, and remembers the rest.
+    pub(super) fn freed(&mut self, start: u64, end: u64, word: u64) -> Vec<(u64, u64)> {
+        if end - start <= FREED_SMALL {
+            return vec![(start, end)];
+        }
+        let (first, last) = (start.next_multiple_of(PAGE), end / PAGE * PAGE);
+        let mut parts = vec![(start, first), (last, end)];
+        parts.extend(
+            self.existing(first, last)
+                .into_iter()
+                .map(|page| (page * PAGE, (page + 1) * PAGE)),
+        );
+        parts.retain(|(start, end)| start < end);
+        self.cut_freed(first, last);
+        self.freed.insert(first, (last, word));
+        parts
+    }
+
+    /// Pages of a range that have cells, ascending.
+    fn existing(&self, start: u64, end: u64) -> Vec<u64> {
+        let (first, last) = (start / PAGE, end.div_ceil(PAGE));
+        if start >= end {
+            Vec::new()
+        } else if last - first <= self.numbers.len() as u64 {
+            let pages = first..last;
+            pages
+                .filter(|page| self.numbers.contains_key(page))
+                .collect()
+        } else {
+            let pages = self.numbers.keys().copied();
+            let mut within: Vec<u64> = pages.filter(|page| (first..last).contains(page)).collect();
+            within.sort_unstable();
+            within
+        }
+    }
+
+    /// Takes a range out of the blocks that were given back. Pages that are cut in two keep what they had.
+    fn cut_freed(&mut self, start: u64, end: u64) {
+        let overlapping: Vec<(u64, (u64, u64))> = self
+            .freed
+            .range(..end)
+            .rev()
+            .take_while(|(_, (block_end, _))| *block_end > start)
+            .map(|(from, to)| (*from, *to))
+            .collect();
+        for (from, (to, word)) in overlapping {
+            self.freed.remove(&from);
+            let before_end = start.next_multiple_of(PAGE).min(to);
+            if from < before_end && from < start {
+                self.freed.insert(from, (before_end, word));
+            }
+            let after_start = (end / PAGE * PAGE).max(from);
+            if after_start < to && end < to {
+                self.freed.insert(after_start, (to, word));
+            }
+        }
+    }
+}
+
+impl Cell {
+    /// Some of its bytes are a fresh object.
+    fn forget(&mut self, bytes: u64) {
+        let without = |word: u64| match word & SPECIAL {
+            0 if word & BYTES & !bytes == 0 => word & ATOMIC,
+            0 => word & !bytes,
+            _ => word,
+        };
+        self.write = without(self.write);
+        self.read = without(self.read);
+    }
+}

@@ -1,0 +1,104 @@
+//! What is said of the bytes that may race: detectors that read only these find the same.
+
+use verdict_detect::{AccessKind, Algorithm, PairBy, SuspectBytes, Suspects};
+use verdict_events::{Event, EventKind};
+
+use crate::random::{Random, Shape, trace};
+use crate::text::{Trace, findings, show};
+
+fn suspects(events: &[Event]) -> SuspectBytes {
+    let mut suspects = Suspects::new();
+    events.iter().for_each(|event| suspects.event(event));
+    suspects.finish()
+}
+
+fn kept(events: &[Event], suspects: &SuspectBytes) -> Vec<Event> {
+    let wanted = |event: &&Event| match event.kind {
+        EventKind::Read(access) | EventKind::Write(access) => {
+            suspects.touches(access.addr.0, u64::from(access.size))
+        }
+        _ => true,
+    };
+    events.iter().filter(wanted).copied().collect()
+}
+
+type Told = Vec<([(u32, u32, AccessKind); 2], u64, Vec<u64>)>;
+
+/// Races without the positions of their events.
+fn told(events: &[Event]) -> Told {
+    let found = findings(events, Algorithm::Hb, PairBy::Site);
+    let mut told: Told = found
+        .races
+        .iter()
+        .map(|race| {
+            let sides = race
+                .accesses
+                .map(|side| (side.thread.0, side.site.0, side.kind));
+            let locations = race.locations.iter().map(|addr| addr.0).collect();
+            (sides, race.instances, locations)
+        })
+        .collect();
+    told.sort_unstable();
+    told
+}
+
+#[test]
+fn nothing_is_missed() {
+    let mut dropped = 0;
+    for seed in 0..4000 {
+        let mut random = Random::new(seed);
+        let shape = Shape {
+            forks: !seed.is_multiple_of(8),
+            ..Shape::random(&mut random)
+        };
+        let events = trace(&mut random, shape);
+        let suspects = suspects(&events);
+        let kept = kept(&events, &suspects);
+        dropped += events.len() - kept.len();
+        let shown = || events.iter().map(show).collect::<Vec<_>>().join("\n");
+        assert_eq!(told(&kept), told(&events), "seed {seed}\n{}", shown());
+    }
+    assert!(dropped > 10_000, "only {dropped} accesses were dropped");
+}
+
+fn granules(text: &str) -> u64 {
+    let trace = Trace::parse(text);
+    let suspects = suspects(&trace.events);
+    suspects.granules()
+}
+
+#[test]
+fn what_is_ordered_is_not_suspected() {
+    let begin = "T1 fork T2\nT1 fork T3\n";
+    for (ordered, count) in [
+        ("T1 acq m\nT1 w x\nT1 rel m\nT2 acq m\nT2 w x\nT2 rel m", 0),
+        ("T1 w x\nT2 w x", 1),
+        // Other bytes of one granule, in no order.
+        ("T1 w 64/4\nT2 w 68/4\nT1 w 64/4\nT2 r 68/4\nT3 r 71/1", 1),
+        ("T1 w 64/4\nT2 w 68/4\nT1 w 64/4\nT2 r 68/4\nT3 w 72/8", 0),
+        // Readers of all kinds, then a writer that has waited for them.
+        (
+            "T1 r x\nT2 r x\nT3 r x\nT2 r x\nT2 end\nT3 end\nT1 join T2\nT1 join T3\nT1 w x",
+            0,
+        ),
+        ("T1 r x\nT2 r x\nT3 end\nT1 join T3\nT1 w x", 1),
+        // Memory that is used again, and memory that is used after it was given back.
+        ("T2 w 64/8\nT1 alloc 64/8\nT1 w 64/8", 0),
+        ("T2 w 1024/8\nT2 free 1024/90000\nT1 r 50000/8", 1),
+        ("T2 free 1024/90000\nT1 alloc 49000/2000\nT1 r 50000/8", 0),
+        ("T2 free 1024/90000\nT1 alloc 49000/2000\nT1 r 60000/8", 1),
+        // Atomic operations among themselves, and beside plain ones.
+        ("T1 rmw x relaxed\nT2 rmw x relaxed\nT3 ar x relaxed", 0),
+        ("T1 rmw x relaxed\nT2 w x", 1),
+        ("T1 w x\nT2 rmw x relaxed", 1),
+    ] {
+        let trace = format!("{begin}{ordered}");
+        assert_eq!(granules(&trace), count, "{trace}");
+    }
+}
+
+#[test]
+fn a_thread_that_nobody_forked_may_race_with_anything() {
+    let trace = Trace::parse("T1 w x\nT2 w x");
+    assert!(suspects(&trace.events).touches(1, 1));
+}

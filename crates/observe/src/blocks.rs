@@ -1,0 +1,174 @@
+//! Blocks of the guest's code as whoever reads the log needs them: what happens in which order, and nothing else.
+
+use crate::code::Code;
+use crate::modules::Owner;
+use rustc_hash::FxHashMap;
+use verdict_stream::BlockInfo;
+use verdict_translate::{AccessKind, AddressWord, ControlStep, LoggedAccess, Segment};
+
+/// A block and what is known of its instructions.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) info: BlockInfo,
+    /// One per instruction.
+    pub(crate) code: Vec<Code>,
+    /// What happens, in order.
+    pub(crate) steps: Vec<Step>,
+    /// Its accesses, if it has nothing but plain ones of the program.
+    pub(crate) plain: Option<Box<[PlainAccess]>>,
+    /// Its last instruction of the program's own, 0 if there is none.
+    pub(crate) last_own: u64,
+}
+
+/// Something that happens at an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Step {
+    pub(crate) instruction: u16,
+    pub(crate) what: What,
+}
+
+/// What happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    /// Instructions of the program have run, this one last.
+    Own(u64),
+    /// Code of a library runs, this instruction first.
+    Enters(u64),
+    /// The block's access of this number.
+    Access(u16),
+    /// The block's mark of this number.
+    Control(u16),
+}
+
+/// A plain access of the program at an address in the log, or at a constant one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainAccess {
+    /// The word with the base, if there is one.
+    pub(crate) word: Option<u16>,
+    pub(crate) size: u32,
+    pub(crate) is_write: bool,
+    pub(crate) displacement: u64,
+}
+
+impl Known {
+    pub(crate) fn new(info: BlockInfo, code: Vec<Code>) -> Self {
+        let steps = steps(&info, &code);
+        let own = |code: &Code| code.owner == Owner::Program && !code.stub;
+        let last = code.iter().zip(&info.pcs).rfind(|(code, _)| own(code));
+        let simple = code.iter().all(|code| own(code) && !code.atomic) && info.control.is_empty();
+        let plain = if simple { plain(&info.accesses) } else { None };
+        Known {
+            last_own: last.map_or(0, |(_, pc)| *pc),
+            steps,
+            plain,
+            info,
+            code,
+        }
+    }
+
+    /// Words in the log, the header included, once so many instructions have run.
+    pub(crate) fn words(&self, executed: usize) -> usize {
+        let words = self.info.words.get(executed).copied();
+        words.map_or(1, |words| usize::from(words).max(1))
+    }
+
+    /// How many instructions it has.
+    pub(crate) fn len(&self) -> usize {
+        self.info.words.len().saturating_sub(1)
+    }
+}
+
+fn steps(info: &BlockInfo, code: &[Code]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut own = None;
+    let mut in_library = false;
+    let mut accesses = (0..).zip(&info.accesses).peekable();
+    let mut marks = (0..).zip(&info.control).peekable();
+    for ((instruction, code), pc) in (0..).zip(code).zip(&info.pcs) {
+        let step = |what| Step { instruction, what };
+        if code.owner == Owner::Program {
+            in_library = false;
+            if !code.stub {
+                own = Some(step(What::Own(*pc)));
+            }
+        } else if code.owner != Owner::Loader && !in_library {
+            in_library = true;
+            steps.extend(own.take());
+            steps.push(step(What::Enters(*pc)));
+        }
+        let mut here = Vec::new();
+        let is_entry = |step: &ControlStep| matches!(step, ControlStep::Entry { .. });
+        while let Some((number, _)) =
+            marks.next_if(|(_, mark)| mark.instruction == instruction && is_entry(&mark.step))
+        {
+            here.push(step(What::Control(number)));
+        }
+        while let Some((number, _)) =
+            accesses.next_if(|(_, access)| access.instruction == instruction)
+        {
+            here.push(step(What::Access(number)));
+        }
+        while let Some((number, _)) = marks.next_if(|(_, mark)| mark.instruction == instruction) {
+            here.push(step(What::Control(number)));
+        }
+        if !here.is_empty() {
+            steps.extend(own.take());
+            steps.append(&mut here);
+        }
+    }
+    steps.extend(own);
+    steps
+}
+
+fn plain(accesses: &[LoggedAccess]) -> Option<Box<[PlainAccess]>> {
+    let one = |access: &LoggedAccess| {
+        let plain = !access.locked
+            && access.segment == Segment::Flat
+            && access.bit.is_none()
+            && access.repeat.is_none()
+            && access.size > 0;
+        plain.then(|| PlainAccess {
+            word: match access.base {
+                AddressWord::Constant => None,
+                AddressWord::Logged(word) => Some(word),
+            },
+            size: access.size,
+            is_write: access.kind != AccessKind::Read,
+            displacement: access.displacement,
+        })
+    };
+    accesses.iter().map(one).collect()
+}
+
+/// All blocks that the log may name.
+#[derive(Default, Debug)]
+pub(crate) struct Blocks {
+    /// By id; ids are given one after the other.
+    usual: Vec<Option<Known>>,
+    others: FxHashMap<u32, Known>,
+}
+
+/// Ids from here on are not counted up from 0.
+const USUAL_MAX: u32 = 1 << 22;
+
+impl Blocks {
+    pub(crate) fn insert(&mut self, id: u32, block: Known) {
+        if id >= USUAL_MAX {
+            self.others.insert(id, block);
+            return;
+        }
+        let index = id as usize;
+        if index >= self.usual.len() {
+            self.usual.resize_with(index + 1, || None);
+        }
+        self.usual[index] = Some(block);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: u32) -> Option<&Known> {
+        match self.usual.get(id as usize) {
+            Some(block) => block.as_ref(),
+            None => self.others.get(&id),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! A first, quick look at a run.
+
+use crate::looks::Looks;
+use crate::observer::Observer;
+use crate::trace::Seen;
+use std::io::Read;
+use verdict_detect::SuspectBytes;
+use verdict_stream::{StreamError, StreamReader};
+
+/// What a first look has shown.
+#[derive(Debug)]
+pub struct Surveyed {
+    /// Bytes that may race.
+    pub suspects: SuspectBytes,
+    /// What else is known. There are no sites.
+    pub seen: Seen,
+}
+
+/// Reads what an executor tells through `from`, to the end. `progress` is told how many bytes there were so far.
+///
+/// # Errors
+/// When it makes no sense.
+pub fn survey(from: impl Read, progress: &mut dyn FnMut(u64)) -> Result<Surveyed, StreamError> {
+    let mut reader = StreamReader::new(from);
+    let mut observer = Observer::surveying();
+    while let Some(record) = reader.next_record()? {
+        observer.record(record);
+        progress(reader.bytes());
+    }
+    let suspects = match std::mem::take(&mut observer.looks) {
+        Looks::Survey(suspects) => suspects.finish(),
+        _ => SuspectBytes::default(),
+    };
+    Ok(Surveyed {
+        suspects,
+        seen: Seen::of(observer),
+    })
+}
