@@ -81,7 +81,7 @@ pub struct Situation {
     pub sp: u64,
     /// Somebody waits for a time.
     pub sleepers: bool,
-    /// The running thread's last system call was part of a lock or of an allocation: it is made or not by chance.
+    /// The running thread's last system call was part of a lock: it is made or not by chance.
     pub by_chance: bool,
 }
 
@@ -300,8 +300,7 @@ impl Segments {
         point.reason == Reason::Watched && point.next.is_some_and(|next| is_racing(next.pc))
     }
 
-    /// A lock that somebody else wants is a system call more, and so is an allocator that runs out of memory: the segment
-    /// goes on.
+    /// A lock that somebody else wants is a system call more: the segment goes on.
     fn is_by_chance(&self, point: &DecisionPoint<'_>) -> bool {
         let own =
             (0..2).any(|index| point.current == Some(self.thread(index)) && !self.stopped[index]);

@@ -14,16 +14,8 @@ use verdict_translate::{BUDGET_RESERVE, TranslateError};
 /// Longest slice: how late the guest may notice a signal from outside.
 const SLICE_MAX: u64 = 1 << 20;
 
-/// System calls of locks and of allocators: whether they are made depends on what other threads have done before.
-const BY_CHANCE: [i64; 7] = [
-    libc::SYS_futex,
-    libc::SYS_mmap,
-    libc::SYS_munmap,
-    libc::SYS_mremap,
-    libc::SYS_mprotect,
-    libc::SYS_madvise,
-    libc::SYS_brk,
-];
+/// System calls of locks: whether they are made depends on what other threads have done before.
+const BY_CHANCE: [i64; 1] = [libc::SYS_futex];
 
 /// Where a slice may end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
