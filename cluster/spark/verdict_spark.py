@@ -14,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 BUNDLES_PER_SLOT = 3
@@ -38,13 +39,20 @@ def result_path(folder, number):
 
 
 def has_result(folder, task):
-    """Whether a result of this very task is there. Whether it is sound is checked when all are merged."""
+    """Whether a whole result of this very task is there: one that was damaged is made again."""
     try:
         with open(result_path(folder, task["task"]["number"]), encoding="utf-8") as file:
-            result = json.loads(file.read())
+            text = file.read()
+        result = json.loads(text)
     except (OSError, ValueError):
         return False
-    return result.get("plan") == task["plan"]
+    return result.get("plan") == task["plan"] and text.endswith("}\n") and checksum_matches(text)
+
+
+def checksum_matches(text):
+    """The checksum comes last, and was taken with 0 in its place."""
+    head, mark, number = text.rpartition('"checksum":')
+    return number.strip("}\n") == str(zlib.crc32(f"{head}{mark}0}}\n".encode()))
 
 
 def write_result(folder, line):

@@ -214,6 +214,7 @@ impl Index {
         let threads: Vec<ThreadInfo> = (0..count)
             .map(|_| decode_thread(cursor))
             .collect::<Result<_, _>>()?;
+        check_sums(&threads, u64::from(blocks), entries, place_count)?;
         let shared = decode_shared(cursor, place_count)?;
         let mut names = NameTable::new();
         for _ in &threads {
@@ -332,6 +333,9 @@ fn decode_thread(cursor: &mut Cursor) -> Result<ThreadInfo, Expected> {
             }
             end = end.checked_add(part.packed).ok_or("a frame in its file")?;
         }
+        if blocks > parts[0].raw || entries > parts[1].raw {
+            return Err("a frame that holds its blocks and entries");
+        }
         if end > length {
             return Err("a frame in its file");
         }
@@ -343,6 +347,27 @@ fn decode_thread(cursor: &mut Cursor) -> Result<ThreadInfo, Expected> {
         });
     }
     Ok(ThreadInfo { length, frames })
+}
+
+/// What detection reserves memory by must be there: the frames that are announced bound it.
+fn check_sums(
+    threads: &[ThreadInfo],
+    blocks: u64,
+    entries: u64,
+    place_count: u64,
+) -> Result<(), Expected> {
+    let frames = || threads.iter().flat_map(|thread| &thread.frames);
+    let sum = |of: fn(&FrameInfo) -> u64| {
+        let mut numbers = frames().map(of);
+        numbers.try_fold(0u64, u64::checked_add)
+    };
+    if sum(|frame| frame.blocks) != Some(blocks) || sum(|frame| frame.entries) != Some(entries) {
+        return Err("as many blocks and entries as all frames have");
+    }
+    match place_count <= entries {
+        true => Ok(()),
+        false => Err("an entry for every place"),
+    }
 }
 
 fn encode_shared(shared: &Shared, out: &mut Vec<u8>) {
