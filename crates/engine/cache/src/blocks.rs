@@ -16,6 +16,8 @@ pub struct BlockId(pub u32);
 /// Where one-off blocks are made, over and over, and how many bytes they have there.
 const ONE_OFF_START: u64 = CACHE_LINK_EXIT + 64;
 const ONE_OFF_LEN: u64 = 64 << 10;
+/// How many are kept at most.
+const ONE_OFFS_MAX: usize = 4096;
 /// Where the blocks that stay begin.
 const BLOCKS_START: u64 = ONE_OFF_START + ONE_OFF_LEN;
 /// Room that a block and its pad need at most: 64 instructions, each with log code and a far operand.
@@ -52,6 +54,8 @@ struct LinkEntry {
     retired: u16,
     /// For a way off the block's path: the branch, and the way that the path follows.
     leaves: Option<(u64, Way)>,
+    /// Whether it leads to its target's block already: it comes back all the same when the budget is used up.
+    linked: bool,
 }
 
 /// What a host address inside the cache stands for.
@@ -100,6 +104,25 @@ pub struct OneOff {
     pub instructions: u32,
 }
 
+/// A one-off block, and what it was made from.
+struct OneOffBlock {
+    asked: (u64, u32),
+    block: Block,
+    guest_bytes: Vec<u8>,
+}
+
+/// The guest's code of some ranges as it is now; shorter where it cannot be executed.
+fn guest_bytes(ranges: &[(u64, u32)], guest: &GuestCode<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (start, len) in ranges {
+        let before = bytes.len();
+        bytes.resize(before + *len as usize, 0);
+        let there = (guest.fetch)(*start, &mut bytes[before..]);
+        bytes.truncate(before + there);
+    }
+    bytes
+}
+
 /// Counts for `--stats`.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct CacheStats {
@@ -126,7 +149,10 @@ pub struct CodeCache {
     by_pc: FxHashMap<u64, BlockId>,
     by_page: FxHashMap<u64, Vec<BlockId>>,
     links: Vec<LinkEntry>,
-    one_off: Option<Block>,
+    /// The one-off block in place.
+    one_off: Option<OneOffBlock>,
+    /// One-off blocks of before, by what was asked for: turns tend to end at the same few places.
+    one_offs: FxHashMap<(u64, u32), OneOffBlock>,
     /// Conditional branches that usually go the other way than by default.
     ways: FxHashMap<u64, Way>,
     /// Guest instructions before which blocks stop.
@@ -170,6 +196,7 @@ impl CodeCache {
             by_page: FxHashMap::default(),
             links: Vec::new(),
             one_off: None,
+            one_offs: FxHashMap::default(),
             ways: FxHashMap::default(),
             watched: FxHashSet::default(),
             noted: FxHashSet::default(),
@@ -244,6 +271,7 @@ impl CodeCache {
             from: id,
             retired: link.retired,
             leaves: link.leaves,
+            linked: false,
         }));
         let ranges: Box<[_]> = [block.ranges, block.ahead].concat().into();
         for page in pages(&ranges) {
@@ -317,6 +345,9 @@ impl CodeCache {
 
     /// Makes a link jump straight to its block.
     pub fn link(&mut self, link: u32, block: BlockId) {
+        if std::mem::replace(&mut self.links[link as usize].linked, true) {
+            return;
+        }
         let host = self.host_address(block);
         self.entries[block.0 as usize].incoming.push(link);
         let patch = self.links[link as usize].patch;
@@ -356,6 +387,36 @@ impl CodeCache {
         instructions: u32,
         guest: &GuestCode<'_>,
     ) -> Result<OneOff, TranslateError> {
+        let asked = (pc, instructions);
+        if let Some(last) = self.one_off.take() {
+            self.one_offs.insert(last.asked, last);
+        }
+        let known = self
+            .one_offs
+            .remove(&asked)
+            .filter(|made| guest_bytes(&made.block.ranges, guest) == made.guest_bytes);
+        let made = match known {
+            Some(made) => made,
+            None => self.new_one_off(asked, guest)?,
+        };
+        if self.one_offs.len() > ONE_OFFS_MAX {
+            self.one_offs.clear();
+        }
+        self.memory.write(ONE_OFF_START, &made.block.code);
+        let one_off = OneOff {
+            host: ONE_OFF_START,
+            instructions: made.block.instructions,
+        };
+        self.one_off = Some(made);
+        Ok(one_off)
+    }
+
+    fn new_one_off(
+        &mut self,
+        asked: (u64, u32),
+        guest: &GuestCode<'_>,
+    ) -> Result<OneOffBlock, TranslateError> {
+        let (pc, instructions) = asked;
         let block = translate(&Request {
             pc,
             code_address: ONE_OFF_START,
@@ -372,20 +433,18 @@ impl CodeCache {
             block.code.len() as u64 <= ONE_OFF_LEN,
             "a one-off block outgrew its place"
         );
-        self.memory.write(ONE_OFF_START, &block.code);
         self.stats.one_offs += 1;
-        let one_off = OneOff {
-            host: ONE_OFF_START,
-            instructions: block.instructions,
-        };
-        self.one_off = Some(block);
-        Ok(one_off)
+        Ok(OneOffBlock {
+            asked,
+            guest_bytes: guest_bytes(&block.ranges, guest),
+            block,
+        })
     }
 
     /// What the one-off block in place writes to the access log.
     pub fn logged_one_off(&self) -> LoggedBlock<'_> {
         match &self.one_off {
-            Some(block) => LoggedBlock {
+            Some(OneOffBlock { block, .. }) => LoggedBlock {
                 accesses: &block.accesses,
                 words: &block.log_words,
                 control: &block.control,
@@ -408,7 +467,7 @@ impl CodeCache {
     /// Leads a host address back to the guest instruction it belongs to.
     pub fn fault_site(&self, host: u64) -> Option<FaultSite> {
         if host < BLOCKS_START {
-            let block = self.one_off.as_ref()?;
+            let block = &self.one_off.as_ref()?.block;
             return fault_entry(&block.faults, host.checked_sub(ONE_OFF_START)?)
                 .map(|entry| FaultSite::new(ONE_OFF_START, entry, block.instructions));
         }
@@ -449,6 +508,8 @@ impl CodeCache {
 
     /// Forgets the blocks that hold the instruction at `pc`; they are made again when they are needed.
     fn remake_around(&mut self, pc: u64) {
+        self.one_offs.clear();
+        self.one_off = None;
         let on_page = self.by_page.get(&(pc / PAGE)).cloned().unwrap_or_default();
         for block in on_page {
             let entry = &self.entries[block.0 as usize];
@@ -495,6 +556,7 @@ impl CodeCache {
         let (pc, pad) = (entry.pc, entry.pad);
         let incoming = std::mem::take(&mut entry.incoming);
         for link in incoming {
+            self.links[link as usize].linked = false;
             let (patch, stub) = (
                 self.links[link as usize].patch,
                 self.links[link as usize].stub,

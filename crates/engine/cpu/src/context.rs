@@ -65,17 +65,14 @@ impl ExitReason {
     }
 }
 
-/// Parts of the budget. The first is for branches through the tables.
-pub const BUDGET_PARTS: usize = 4;
-
 /// Everything that translated code and the engine share, at [`layout::CONTEXT`].
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Context {
     // What running code uses all the time, in one cache line (the log uses a second one).
-    /// Instructions that may still retire before control must come back, less a reserve, in parts: see
-    /// [`Context::budget`].
-    pub budget_parts: [i64; BUDGET_PARTS],
+    /// Instructions that may still retire, less the translator's reserve: while it is not negative, any block may run
+    /// as a whole.
+    pub budget: i64,
     /// Registers that translated code has borrowed.
     pub borrowed: [u64; 6],
     /// Where the next word of the access log goes.
@@ -117,28 +114,6 @@ pub struct Context {
 impl Context {
     /// The value of [`Context::canary`].
     pub const CANARY: u64 = 0x7645_5244_4943_5421;
-
-    /// Instructions that may still retire, less the translator's reserve: while it is not negative, any block may run
-    /// as a whole.
-    ///
-    /// It is kept in parts because each change of one waits for the one before it, which takes longer than a short
-    /// block. Code comes back as soon as one part is used up; what the others still hold is spread anew.
-    pub fn budget(&self) -> i64 {
-        self.budget_parts.iter().sum()
-    }
-
-    /// Sets the whole budget.
-    pub fn set_budget(&mut self, budget: i64) {
-        let parts = BUDGET_PARTS as i64;
-        let share = (budget / parts).max(0);
-        self.budget_parts = [share; BUDGET_PARTS];
-        self.budget_parts[0] = budget - share * (parts - 1);
-    }
-
-    /// Adds to the budget, or takes off it.
-    pub fn add_budget(&mut self, instructions: i64) {
-        self.budget_parts[0] += instructions;
-    }
 }
 
 const _: () = assert!(size_of::<Context>() as u64 <= layout::CONTEXT_LEN);
@@ -157,10 +132,6 @@ pub mod offset {
     pub const fn borrowed(index: usize) -> u32 {
         (CONTEXT as usize + offset_of!(Context, borrowed) + 8 * index) as u32
     }
-    /// Address of a part of the budget.
-    pub const fn budget(part: usize) -> u32 {
-        (CONTEXT as usize + offset_of!(Context, budget_parts) + 8 * part) as u32
-    }
     macro_rules! field {
         ($($name:ident = $field:ident),*) => {
             $(
@@ -170,6 +141,7 @@ pub mod offset {
         };
     }
     field!(
+        BUDGET = budget,
         RIP = rip,
         RFLAGS = rflags,
         EXIT_REASON = exit_reason,

@@ -53,7 +53,7 @@ pub(crate) struct Ran {
 
 /// Runs on from the state that is loaded, for so many instructions.
 pub(crate) fn run(machine: &mut Machine, program: &Encoded, budget: u64, shape: &mut Shape) -> Ran {
-    machine.context().set_budget(budget as i64 - BUDGET_RESERVE);
+    machine.context().budget = budget as i64 - BUDGET_RESERVE;
     let mut logged = Vec::new();
     let stop = run_blocks(machine, program, shape, &mut logged);
     if let Stop::Fault(faulted) = &stop {
@@ -103,7 +103,7 @@ fn run_blocks(
                 one_off(machine, program, left as u32, logged)
             }
             Shape::Linked => {
-                machine.context().set_budget(left - BUDGET_RESERVE);
+                machine.context().budget = left - BUDGET_RESERVE;
                 block(machine, program)
             }
         };
@@ -143,7 +143,7 @@ fn run_blocks(
 
 /// Instructions that may still retire.
 fn left(machine: &mut Machine) -> i64 {
-    machine.context().budget() + BUDGET_RESERVE
+    machine.context().budget + BUDGET_RESERVE
 }
 
 /// A word of the program's data, by which the translator guesses where a jump through memory goes.
@@ -179,7 +179,7 @@ fn one_off(
         read_word: &read_word,
     };
     let made = machine.cache.one_off(pc, instructions, &guest)?;
-    machine.context().add_budget(-i64::from(made.instructions));
+    machine.context().budget += -i64::from(made.instructions);
     Ok(made.host)
 }
 

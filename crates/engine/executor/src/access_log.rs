@@ -1,16 +1,23 @@
 //! The executor's end of the access log: a buffer that translated code fills and that is emptied between slices.
 
 use verdict_cache::{BlockId, CodeCache, ONE_OFF_BLOCK_ID};
-use verdict_translate::{AccessKind, LOG_WORDS_PER_INSTRUCTION_MAX, LoggedAccess};
+use verdict_translate::{
+    AccessKind, BUDGET_RESERVE, Instrumentation, LoggedAccess, log_words_per_instruction_max,
+};
 
-/// Words of the buffer: what a slice can fill in the worst case.
-const WORDS: usize = 512 << 10;
+/// Words of the buffer where accesses are all there is to log: few enough to stay in the processor's second-level
+/// cache, beside what the guest has there.
+const WORDS: usize = 32 << 10;
+/// Words of the buffer where everything is told: each time that it is emptied is a message.
+const WORDS_TOLD: usize = 512 << 10;
 
 /// Where accesses go, and what became of them.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
     words: Box<[u64]>,
     hashing: bool,
+    /// Most words that one instruction can add.
+    per_instruction: u64,
     /// Accesses seen.
     pub(crate) count: u64,
     /// Hash of all accesses in order, thread by thread as they ran.
@@ -18,19 +25,23 @@ pub(crate) struct AccessLog {
 }
 
 impl AccessLog {
-    pub(crate) fn new(hashing: bool) -> Self {
+    pub(crate) fn new(instrumentation: Instrumentation, hashing: bool) -> Self {
+        let words = match instrumentation {
+            Instrumentation::Everything => WORDS_TOLD,
+            _ => WORDS,
+        };
         AccessLog {
-            words: vec![0; WORDS].into(),
+            words: vec![0; words].into(),
             hashing,
+            per_instruction: log_words_per_instruction_max(instrumentation),
             count: 0,
             hash: 0,
         }
     }
 
-    /// Longest slice that cannot overrun the buffer.
-    pub(crate) fn slice_max(&self) -> u64 {
-        WORDS as u64 / LOG_WORDS_PER_INSTRUCTION_MAX
-            - verdict_translate::BLOCK_INSTRUCTIONS_MAX as u64
+    /// How many instructions may run, once what was left before is used up, without overrunning an empty buffer.
+    pub(crate) fn stretch_max(&self) -> u64 {
+        self.words.len() as u64 / self.per_instruction - BUDGET_RESERVE as u64
     }
 
     /// Address of the first word.

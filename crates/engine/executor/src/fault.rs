@@ -99,7 +99,7 @@ impl Executor {
         context.rip = site.pc + executed;
         context.rflags = rflags & !0x10100; // TF, RF
         context.guest_fs = fs_base;
-        context.add_budget(site.due - i64::from(trapped));
+        context.budget += site.due - i64::from(trapped);
         context.exit_reason = ExitReason::Fault as u64;
         if site.entry.log_words > 0 {
             // The block was interrupted while logging: note how far it came.

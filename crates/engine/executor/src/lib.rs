@@ -67,6 +67,8 @@ struct Executor {
     turn: u64,
     /// Nobody else can become able to run while the current thread runs: turns do not matter.
     alone: bool,
+    /// Instructions of the slice that are not in the budget yet.
+    beyond: u64,
     /// The next instruction runs alone: it writes to a page that holds translated code.
     single_step: bool,
     /// The last system call of anybody, by its number.

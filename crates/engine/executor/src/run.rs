@@ -1,5 +1,6 @@
 //! The loop: who runs, until when, and what to do when it comes back.
 
+use crate::access_log::AccessLog;
 use crate::{Executor, setup};
 use std::ffi::CString;
 use std::time::Instant;
@@ -316,7 +317,8 @@ impl Executor {
         }
         self.thread_resumes();
         self.load_thread();
-        self.context().set_budget(budget as i64 - BUDGET_RESERVE);
+        self.context().budget = -BUDGET_RESERVE;
+        self.beyond = budget;
         let before = self.config.stats.then(Instant::now);
         let translated = self.times.translate_ns;
         let slice = self.run_blocks(end);
@@ -334,8 +336,8 @@ impl Executor {
 
     /// How long the current thread may run, and whether it must stop at exactly that instruction.
     ///
-    /// Only what the guest can notice needs an exact end: a switch, a timer. The other limits (the log's buffer, how
-    /// late a signal from outside may be) end a slice at a block's boundary, since where does not matter.
+    /// Only what the guest can notice needs an exact end: a switch, a timer. How late a signal from
+    /// outside may be ends a slice at a block's boundary, since where does not matter.
     fn slice_budget(&mut self) -> (u64, SliceEnd) {
         self.alone = self.kernel.is_alone();
         let replay = self.kernel.journal.is_replay();
@@ -347,11 +349,7 @@ impl Executor {
         if let Some(timer) = self.kernel.next_timer() {
             exact = exact.min(timer.saturating_sub(self.kernel.now()).max(1));
         }
-        let loose = self
-            .log
-            .as_ref()
-            .map_or(SLICE_MAX, |log| SLICE_MAX.min(log.slice_max()));
-        if let Some(stop) = self.recorded_stop(loose) {
+        if let Some(stop) = self.recorded_stop(SLICE_MAX) {
             exact = exact.min(stop);
         }
         if let Some(stop) = self.explore_stop() {
@@ -360,10 +358,10 @@ impl Executor {
         if let Some(stop) = self.until_stop() {
             exact = exact.min(stop);
         }
-        if exact <= loose {
+        if exact <= SLICE_MAX {
             (exact, SliceEnd::Exact)
         } else {
-            (loose, SliceEnd::AtBlock)
+            (SLICE_MAX, SliceEnd::AtBlock)
         }
     }
 
@@ -389,11 +387,12 @@ impl Executor {
     /// Takes the registers back and counts what was retired.
     fn store_thread(&mut self, budget: u64) -> u64 {
         self.drain_log();
+        let beyond = self.beyond;
         let context = self.context();
         if context.canary != Context::CANARY {
             self.engine_fault("the guest wrote over the engine's memory");
         }
-        let left = u64::try_from(context.budget() + BUDGET_RESERVE).unwrap_or(0);
+        let left = u64::try_from(context.budget + BUDGET_RESERVE).unwrap_or(0) + beyond;
         let (gpr, rip, rflags, fs_base) =
             (context.gpr, context.rip, context.rflags, context.guest_fs);
         let retired = budget - left.min(budget);
@@ -425,6 +424,9 @@ impl Executor {
 
     fn run_blocks(&mut self, end: SliceEnd) -> Slice {
         loop {
+            if self.left() < BUDGET_RESERVE {
+                self.stretch();
+            }
             let left = self.left();
             if left <= 0 {
                 return Slice::Done;
@@ -435,10 +437,14 @@ impl Executor {
             } else if self.cache.is_watched(pc) || self.watch.calls.is_inside(self.loaded) {
                 return Slice::Watch;
             } else if left >= BUDGET_RESERVE {
-                self.context().set_budget(left - BUDGET_RESERVE);
+                self.context().budget = left - BUDGET_RESERVE;
                 self.block(pc)
             } else if end == SliceEnd::AtBlock {
                 return Slice::Done;
+            } else if let Some(host) = self.block_within(pc, left) {
+                // The budget is negative: the block comes back wherever it is left.
+                self.context().budget = left - BUDGET_RESERVE;
+                Ok(host)
             } else {
                 self.one_off(pc, left as u32)
             };
@@ -463,7 +469,27 @@ impl Executor {
 
     /// Instructions that the slice has left.
     fn left(&mut self) -> i64 {
-        self.context().budget() + BUDGET_RESERVE
+        self.context().budget + BUDGET_RESERVE
+    }
+
+    /// Lets as much of the slice run as the log has room for.
+    fn stretch(&mut self) {
+        if self.beyond == 0 {
+            return;
+        }
+        self.drain_log();
+        let room = self.log.as_ref().map_or(u64::MAX, AccessLog::stretch_max);
+        let left = self.left();
+        let more = self.beyond.min(room);
+        self.beyond -= more;
+        self.context().budget = left + more as i64 - BUDGET_RESERVE;
+    }
+
+    /// The host code of the block at `pc`, if there is one of at most so many instructions.
+    fn block_within(&self, pc: u64, instructions: i64) -> Option<u64> {
+        let block = self.cache.lookup(pc)?;
+        let fits = i64::from(self.cache.instructions(block)) <= instructions;
+        fits.then(|| self.cache.host_address(block))
     }
 
     fn enter(&mut self, host: u64) {
@@ -513,7 +539,7 @@ impl Executor {
         if let Some(events) = &mut self.events {
             events.one_off(&self.cache);
         }
-        self.context().add_budget(-i64::from(made.instructions));
+        self.context().budget -= i64::from(made.instructions);
         Ok(made.host)
     }
 

@@ -106,7 +106,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         events
     });
     let log = (config.accesses != AccessChoice::Off)
-        .then(|| AccessLog::new(config.accesses == AccessChoice::Hash));
+        .then(|| AccessLog::new(instrumentation, config.accesses == AccessChoice::Hash));
     Ok(Executor {
         report: ReportWriter::new(borrow(channel.report)),
         turn: config.quantum,
@@ -121,6 +121,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         log,
         events,
         alone: false,
+        beyond: 0,
         single_step: false,
         last_call: u64::MAX,
         watch: crate::watch::WatchState::default(),

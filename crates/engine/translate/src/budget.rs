@@ -5,21 +5,19 @@
 //! off what has run and goes on only if the budget is still not negative. A way out through a link checks with the
 //! jump itself; a way out through the tables leaves the check to the pad of the block it arrives at.
 //!
-//! So each path changes the budget once. It is memory, and one change of a word waits for the one before it, which takes
-//! longer than a short path; so there are several words, and what leads out of neighbouring blocks uses different ones.
+//! So each path changes the budget once.
 
-use crate::block::{BLOCK_INSTRUCTIONS_MAX, Builder, Scope};
+use crate::block::{BLOCK_INSTRUCTIONS_MAX, Scope};
+use crate::builder::Builder;
 use crate::emit::{Emitter, Forward};
 use crate::flags;
 use crate::trace::{Step, Terminator, Way};
 use iced_x86::FlowControl;
-use verdict_cpu::{BUDGET_PARTS, ExitReason, Gpr, layout, offset};
+use verdict_cpu::{ExitReason, Gpr, layout, offset};
 
 /// How many more instructions may retire than the budget says.
 pub const BUDGET_RESERVE: i64 = BLOCK_INSTRUCTIONS_MAX as i64;
 
-/// The part of the budget that ways out through the tables are charged to, and pads check.
-pub(crate) const TABLE_PART: usize = 0;
 const CONDITION_NO_SIGN: u8 = 9;
 pub(crate) const JRCXZ: u8 = 0xe3;
 pub(crate) const SHORT_JUMP: u8 = 0xeb;
@@ -52,7 +50,7 @@ pub(crate) fn better_cut(steps: &[Step]) -> Option<usize> {
 impl Builder<'_> {
     /// Charges the whole path; the flags are dead here.
     pub(crate) fn charge_path(&mut self) {
-        self.emit.subtract(offset::budget(TABLE_PART), self.count);
+        self.emit.subtract(offset::BUDGET, self.count);
         self.charged = true;
     }
 
@@ -67,7 +65,7 @@ impl Builder<'_> {
         let due = self.due(retired);
         if due != 0 {
             self.emit.store(offset::borrowed(0), Gpr::Rcx);
-            add_to_budget(&mut self.emit, Gpr::Rcx, TABLE_PART, due);
+            add_to_budget(&mut self.emit, Gpr::Rcx, due);
             self.emit.load(Gpr::Rcx, offset::borrowed(0));
         }
     }
@@ -79,30 +77,25 @@ impl Builder<'_> {
             self.emit.exit_at(ExitReason::OneOff, target);
             return;
         }
-        let part = self.link_part();
         let jump = if self.flags_dead_at(target) {
-            self.emit.subtract(offset::budget(part), u32::from(retired));
+            self.emit.subtract(offset::BUDGET, u32::from(retired));
             self.emit.jump_if(CONDITION_NO_SIGN)
         } else {
-            self.check_with_rcx(part, retired)
+            self.check_with_rcx(retired)
         };
         self.link_stub(jump, target, retired, leaves);
     }
 
-    /// The part of the budget that the next link is charged to.
-    fn link_part(&self) -> usize {
-        1 + (self.request.block_id as usize + self.links.len()) % (BUDGET_PARTS - 1)
-    }
-
     /// Charges and checks without touching the flags. The link's stub follows: that is where it goes if the budget is
     /// used up.
-    fn check_with_rcx(&mut self, part: usize, retired: u16) -> Forward {
+    fn check_with_rcx(&mut self, retired: u16) -> Forward {
         let due = self.due(retired);
         let emit = &mut self.emit;
         emit.store(offset::borrowed(0), Gpr::Rcx);
-        add_to_budget(emit, Gpr::Rcx, part, due);
-        // The top byte is 0 unless the budget went below zero: budgets stay under 2^56.
-        emit.load_byte_rcx(offset::budget(part) + 7);
+        add_to_budget(emit, Gpr::Rcx, due);
+        // The top byte is 0 unless the budget went below zero: budgets stay under 2^56. It is taken from the register,
+        // since loading a part of what was just stored takes longer.
+        emit.top_byte_of_rcx();
         emit.raw(&[JRCXZ, LOAD_LEN + JUMP_LEN]);
         emit.load(Gpr::Rcx, offset::borrowed(0));
         let used_up = emit.jump();
@@ -117,7 +110,7 @@ impl Builder<'_> {
         let due = self.due(retired);
         self.emit.store(offset::borrowed(1), Gpr::Rdx);
         if due != 0 {
-            add_to_budget(&mut self.emit, Gpr::Rdx, TABLE_PART, due);
+            add_to_budget(&mut self.emit, Gpr::Rdx, due);
         }
         if matches!(self.request.scope, Scope::OneOff { .. }) {
             self.emit.store(offset::TARGET, Gpr::Rcx);
@@ -137,8 +130,8 @@ const JUMP_LEN: u8 = 5;
 const LOAD_LEN: u8 = 7;
 
 /// `budget += amount` in a register whose value is not needed.
-fn add_to_budget(emit: &mut Emitter, scratch: Gpr, part: usize, amount: i32) {
-    emit.load(scratch, offset::budget(part));
+fn add_to_budget(emit: &mut Emitter, scratch: Gpr, amount: i32) {
+    emit.load(scratch, offset::BUDGET);
     emit.lea_self(scratch, amount);
-    emit.store(offset::budget(part), scratch);
+    emit.store(offset::BUDGET, scratch);
 }

@@ -168,10 +168,10 @@ impl Emitter {
         }
     }
 
-    /// `movzx ecx, byte [absolute]`
-    pub(crate) fn load_byte_rcx(&mut self, address: u32) {
-        self.raw(&[0x0f, 0xb6]);
-        self.absolute(1, address, 0);
+    /// `rcx >>= 56`, the flags untouched.
+    pub(crate) fn top_byte_of_rcx(&mut self) {
+        self.raw(&[0x48, 0x0f, 0xc9]); // bswap rcx
+        self.raw(&[0x0f, 0xb6, 0xc9]); // movzx ecx, cl
     }
 
     /// Pushes a guest return address without touching flags or registers.

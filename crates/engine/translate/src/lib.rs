@@ -17,7 +17,9 @@
 
 mod accesses;
 mod block;
+mod branches;
 mod budget;
+mod builder;
 mod control;
 mod emit;
 mod flags;
@@ -35,7 +37,13 @@ pub use control::{ARGUMENT_REGISTERS, ControlMark, ControlStep};
 pub use pad::{Pad, indirect_pad, link_exit};
 pub use trace::Way;
 
-/// Most words that one guest instruction can add to the access log, its share of a block header included.
-///
-/// The first instruction of a noted function: its arguments, the stack pointer, the return address.
-pub const LOG_WORDS_PER_INSTRUCTION_MAX: u64 = 12;
+/// Most words that one guest instruction can add to the access log, a block header included.
+pub fn log_words_per_instruction_max(instrumentation: Instrumentation) -> u64 {
+    match instrumentation {
+        Instrumentation::None => 0,
+        // A repeated MOVS that is a block of its own: two addresses and the count.
+        Instrumentation::Accesses => 4,
+        // The first instruction of a noted function: its arguments, the stack pointer, the return address.
+        Instrumentation::Everything => 12,
+    }
+}

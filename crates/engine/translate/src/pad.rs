@@ -1,6 +1,6 @@
 //! The code of the cache that belongs to no path: where indirect branches arrive, and where unlinked branches leave.
 
-use crate::budget::{JRCXZ, SHORT_JUMP, TABLE_PART};
+use crate::budget::{JRCXZ, SHORT_JUMP};
 use crate::emit::Emitter;
 use verdict_cpu::{ExitReason, Gpr, layout, offset};
 
@@ -34,8 +34,9 @@ pub fn indirect_pad(pc: u64, body: u64, address: u64) -> Pad {
     move_target(&mut emit, near, pc.wrapping_neg());
     emit.raw(&[JRCXZ, 2]);
     emit.short_back(SHORT_JUMP, miss);
-    // The top byte is 0 unless the budget is used up.
-    emit.load_byte_rcx(offset::budget(TABLE_PART) + 7);
+    // The top byte is 0 unless the budget is used up. To load it alone takes longer, since all of it was just stored.
+    emit.load(Gpr::Rcx, offset::BUDGET);
+    emit.top_byte_of_rcx();
     emit.raw(&[JRCXZ, 2]);
     emit.short_back(SHORT_JUMP, used_up);
     restore(&mut emit);

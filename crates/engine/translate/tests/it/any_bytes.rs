@@ -3,7 +3,7 @@
 use crate::translate_at;
 use iced_x86::{Decoder, DecoderOptions};
 use proptest::prelude::*;
-use verdict_translate::{Block, Instrumentation, Scope};
+use verdict_translate::{Block, Instrumentation, Scope, log_words_per_instruction_max};
 
 /// Near the cache, far from it, and around the edges of what 32 bits hold.
 fn addresses() -> impl Strategy<Value = u64> {
@@ -71,6 +71,14 @@ fn check(block: &Block, pc: u64, code: &[u8]) {
     assert_eq!(decoded as u32, block.instructions);
 }
 
+/// The buffer of the log has room for so much.
+fn check_log(block: &Block, instrumentation: Instrumentation) {
+    let per_instruction = log_words_per_instruction_max(instrumentation);
+    for (retired, words) in block.log_words.iter().enumerate() {
+        assert!(u64::from(*words) <= per_instruction * (retired as u64).max(1));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
@@ -83,6 +91,7 @@ proptest! {
     ) {
         if let Ok(block) = translate_at(pc, &code, scope, instrumentation) {
             check(&block, pc, &code);
+            check_log(&block, instrumentation);
         }
     }
 }

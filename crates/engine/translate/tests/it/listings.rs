@@ -85,9 +85,9 @@ fn a_block_whose_flags_are_dead_counts_with_a_subtraction() {
               4001003c  add eax,1
               4001003f  mov eax,[10000106h]
               40010045  add eax,1
-              40010048  sub qword ptr [7FF00010h],18h
+              40010048  sub qword ptr [7FF00000h],18h
               40010050  jns 0000000040010056h
-              40010056  mov dword ptr [7FF000F0h],0
+              40010056  mov dword ptr [7FF000D8h],0
               40010060  jmp 0000000040000000h
         "#]],
     );
@@ -104,31 +104,33 @@ fn a_block_whose_flags_are_live_counts_without_touching_them() {
             guest
               10000000  jne short 0000000010000004h
             host
-              40010000  jne 000000004001004Fh
-              40010006  mov [7FF00020h],rcx
-              4001000d  mov rcx,[7FF00010h]
+              40010000  jne 000000004001004Eh
+              40010006  mov [7FF00008h],rcx
+              4001000d  mov rcx,[7FF00000h]
               40010014  lea rcx,[rcx-1]
-              40010018  mov [7FF00010h],rcx
-              4001001f  movzx ecx,byte ptr [7FF00017h]
-              40010026  jrcxz 0000000040010034h
-              40010028  mov rcx,[7FF00020h]
-              4001002f  jmp 0000000040010040h
-              40010034  mov rcx,[7FF00020h]
-              4001003b  jmp 0000000040010040h
-              40010040  mov dword ptr [7FF000F0h],0
-              4001004a  jmp 0000000040000000h
-              4001004f  mov [7FF00020h],rcx
-              40010056  mov rcx,[7FF00018h]
-              4001005d  lea rcx,[rcx-1]
-              40010061  mov [7FF00018h],rcx
-              40010068  movzx ecx,byte ptr [7FF0001Fh]
-              4001006f  jrcxz 000000004001007Dh
-              40010071  mov rcx,[7FF00020h]
-              40010078  jmp 0000000040010089h
-              4001007d  mov rcx,[7FF00020h]
-              40010084  jmp 0000000040010089h
-              40010089  mov dword ptr [7FF000F0h],1
-              40010093  jmp 0000000040000000h
+              40010018  mov [7FF00000h],rcx
+              4001001f  bswap rcx
+              40010022  movzx ecx,cl
+              40010025  jrcxz 0000000040010033h
+              40010027  mov rcx,[7FF00008h]
+              4001002e  jmp 000000004001003Fh
+              40010033  mov rcx,[7FF00008h]
+              4001003a  jmp 000000004001003Fh
+              4001003f  mov dword ptr [7FF000D8h],0
+              40010049  jmp 0000000040000000h
+              4001004e  mov [7FF00008h],rcx
+              40010055  mov rcx,[7FF00000h]
+              4001005c  lea rcx,[rcx-1]
+              40010060  mov [7FF00000h],rcx
+              40010067  bswap rcx
+              4001006a  movzx ecx,cl
+              4001006d  jrcxz 000000004001007Bh
+              4001006f  mov rcx,[7FF00008h]
+              40010076  jmp 0000000040010087h
+              4001007b  mov rcx,[7FF00008h]
+              40010082  jmp 0000000040010087h
+              40010087  mov dword ptr [7FF000D8h],1
+              40010091  jmp 0000000040000000h
         "#]],
     );
 }
@@ -147,13 +149,13 @@ fn a_far_operand_borrows_a_register() {
               300000000006  ret
             host
               40010000  sub qword ptr [7FF00000h],2
-              40010008  mov [7FF00038h],rbx
+              40010008  mov [7FF00020h],rbx
               4001000f  mov rbx,300000000106h
               40010019  add ah,[rbx]
-              4001001b  mov rbx,[7FF00038h]
-              40010022  mov [7FF00020h],rcx
+              4001001b  mov rbx,[7FF00020h]
+              40010022  mov [7FF00008h],rcx
               40010029  pop rcx
-              4001002a  mov [7FF00028h],rdx
+              4001002a  mov [7FF00010h],rdx
               40010031  movzx edx,cx
               40010034  jmp qword ptr [rdx*8+60000000h]
         "#]],
@@ -171,13 +173,13 @@ fn a_far_call_through_memory() {
             guest
               300000000000  call qword ptr [300000000106h]
             host
-              40010000  mov [7FF00020h],rcx
+              40010000  mov [7FF00008h],rcx
               40010007  mov rcx,300000000106h
               40010011  mov rcx,[rcx]
               40010014  mov dword ptr [rsp-8],6
               4001001c  mov dword ptr [rsp-4],3000h
               40010024  lea rsp,[rsp-8]
-              40010029  mov [7FF00028h],rdx
+              40010029  mov [7FF00010h],rdx
               40010030  mov rdx,[7FF00000h]
               40010037  lea rdx,[rdx-1]
               4001003b  mov [7FF00000h],rdx
@@ -205,9 +207,9 @@ fn logged_accesses_share_the_words_of_their_bases() {
               1000000c  rep movsb [rdi],[rsi]
               1000000e  syscall
             host
-              40010000  mov [7FF00040h],r15
-              40010007  mov [7FF00048h],r14
-              4001000e  mov r15,[7FF00050h]
+              40010000  mov [7FF00028h],r15
+              40010007  mov [7FF00030h],r14
+              4001000e  mov r15,[7FF00038h]
               40010015  mov qword ptr [r15],7
               4001001d  mov [r15+8],rdi
               40010021  mov rax,[rdi+8]
@@ -220,12 +222,12 @@ fn logged_accesses_share_the_words_of_their_bases() {
               40010045  mov [r15+20h],rsi
               40010049  rep movsb [rdi],[rsi]
               4001004b  lea r15,[r15+28h]
-              4001004f  mov [7FF00050h],r15
-              40010056  mov r15,[7FF00040h]
-              4001005d  mov r14,[7FF00048h]
-              40010064  mov qword ptr [7FF000D8h],10000010h
-              4001006f  mov qword ptr [7FF000E8h],3
-              4001007a  jmp qword ptr [7FF00130h]
+              4001004f  mov [7FF00038h],r15
+              40010056  mov r15,[7FF00028h]
+              4001005d  mov r14,[7FF00030h]
+              40010064  mov qword ptr [7FF000C0h],10000010h
+              4001006f  mov qword ptr [7FF000D0h],3
+              4001007a  jmp qword ptr [7FF00118h]
             LoggedAccess { instruction: 0, base: Logged(0), displacement: 8, size: 8, kind: Read, locked: false, segment: Flat, bit: None, repeat: None }
             LoggedAccess { instruction: 1, base: Logged(0), displacement: 10, size: 8, kind: Write, locked: false, segment: Flat, bit: None, repeat: None }
             LoggedAccess { instruction: 2, base: Logged(1), displacement: 0, size: 4, kind: ReadWrite, locked: false, segment: Flat, bit: None, repeat: None }

@@ -1,0 +1,240 @@
+//! How a path leaves a block and comes into it: branches, calls, returns, and the cold code behind them.
+
+use crate::block::{Link, Scope};
+use crate::budget::{JRCXZ, SHORT_JUMP};
+use crate::builder::Builder;
+use crate::emit::{Emitter, Forward};
+use crate::operands::{load_branch_target, load_branch_target_at_rcx};
+use crate::trace::{Terminator, Way};
+use iced_x86::{Code, ConditionCode, FlowControl, Instruction};
+use verdict_cpu::{ExitReason, Gpr, layout, offset};
+
+/// A way out of the middle of a block.
+pub(crate) struct SideExit {
+    from: Forward,
+    /// Guest instructions retired when it is taken.
+    retired: u16,
+    words: u16,
+    /// Whether the whole path has been charged by then.
+    charged: bool,
+    /// Whether the log is open.
+    logging: bool,
+    to: SideTarget,
+}
+
+pub(crate) enum SideTarget {
+    /// A known guest address, off the way that the path follows past the branch.
+    Direct {
+        target: u64,
+        leaves: Option<(u64, Way)>,
+    },
+    /// rcx holds the guest target less this; the guest's rcx is in slot 0.
+    Missed(u64),
+}
+
+impl Builder<'_> {
+    /// A conditional branch that the path follows one way.
+    pub(crate) fn conditional_on_path(&mut self, number: u16, branch: &Instruction, follows: Way) {
+        let condition = condition_of(branch);
+        let (condition, other) = match follows {
+            Way::FallsThrough => (condition, branch.near_branch_target()),
+            Way::Taken => (condition ^ 1, branch.next_ip()),
+        };
+        let from = self.emit.jump_if(condition);
+        let to = SideTarget::Direct {
+            target: other,
+            leaves: Some((branch.ip(), follows)),
+        };
+        self.side_exit(from, number, to);
+    }
+
+    fn side_exit(&mut self, from: Forward, number: u16, to: SideTarget) {
+        let words = self.log.as_ref().map_or(0, |log| log.words);
+        self.sides.push(SideExit {
+            from,
+            retired: number + 1,
+            words,
+            charged: self.charged,
+            logging: self.log.is_some() && !self.log_closed,
+            to,
+        });
+    }
+
+    /// A branch through memory or the stack: goes on if it goes where it is expected to.
+    pub(crate) fn expected(&mut self, number: u16, branch: &Instruction, target: u64) {
+        self.load_target(number, branch);
+        self.emit.lea_self(Gpr::Rcx, -(target as i64) as i32);
+        self.emit.raw(&[JRCXZ, 5]);
+        let from = self.emit.jump();
+        self.emit.load(Gpr::Rcx, offset::borrowed(0));
+        self.side_exit(from, number, SideTarget::Missed(target));
+    }
+
+    /// Puts the guest target of a return or indirect branch into rcx (the guest's own goes to slot 0) and does
+    /// what the branch does to the stack.
+    fn load_target(&mut self, number: u16, branch: &Instruction) {
+        self.emit.store(offset::borrowed(0), Gpr::Rcx);
+        if branch.flow_control() == FlowControl::Return {
+            self.emit.raw(&[0x59]); // pop rcx
+            if branch.code() == Code::Retnq_imm16 {
+                self.emit.lea_rsp(i32::from(branch.immediate16()));
+            }
+            return;
+        }
+        self.load_operand(number, branch);
+        if branch.flow_control() == FlowControl::IndirectCall {
+            self.borrowed.lend(0, Gpr::Rcx);
+            self.mark(branch.ip(), number);
+            self.emit.push_value(branch.next_ip());
+            self.borrowed.give_back(0);
+        }
+    }
+
+    /// Loads the operand of an indirect branch into rcx, which is stored in slot 0.
+    fn load_operand(&mut self, number: u16, branch: &Instruction) {
+        if load_branch_target(&mut self.emit, branch).is_some() {
+            return;
+        }
+        // Only a rip-relative operand can be out of reach, and then rcx itself can carry its address.
+        self.emit
+            .load_value(Gpr::Rcx, branch.ip_rel_memory_address());
+        self.borrowed.lend(0, Gpr::Rcx);
+        self.mark(branch.ip(), number);
+        self.borrowed.give_back(0);
+        load_branch_target_at_rcx(&mut self.emit, branch);
+    }
+
+    pub(crate) fn terminate(&mut self, number: u16, terminator: &Terminator) {
+        if let Terminator::Branch(branch) = terminator {
+            self.note_control(number, branch);
+        }
+        if let (Some(log), Terminator::Branch(branch)) = (&mut self.log, terminator) {
+            log.before(&mut self.emit, &mut self.info, number, branch);
+        }
+        if let Some(log) = &self.log {
+            self.log_words.push(log.words);
+            log.close(&mut self.emit, log.words);
+            log.give_back(&mut self.borrowed);
+            self.log_closed = true;
+        }
+        match terminator {
+            Terminator::Next(target) => self.leave_to(*target, number, None),
+            Terminator::Watch(pc) => self.emit.exit_at(ExitReason::Watch, *pc),
+            Terminator::Syscall(instruction) => {
+                self.settle(number + 1);
+                self.emit
+                    .exit_at(ExitReason::Syscall, instruction.next_ip());
+            }
+            Terminator::Emulate(instruction) => {
+                self.settle(number + 1);
+                self.emit.exit_at(ExitReason::Emulate, instruction.ip());
+            }
+            Terminator::Branch(branch) => {
+                self.mark_closed(branch.ip(), number);
+                self.branch(number, branch);
+            }
+        }
+    }
+
+    /// Like [`Self::mark`] after the log has been closed: the words are published already.
+    fn mark_closed(&mut self, pc: u64, retired: u16) {
+        self.mark(pc, retired);
+        self.faults.last_mut().expect("just pushed").log_words = 0;
+    }
+
+    fn branch(&mut self, number: u16, branch: &Instruction) {
+        match branch.flow_control() {
+            FlowControl::UnconditionalBranch => {
+                self.leave_to(branch.near_branch_target(), number + 1, None);
+            }
+            FlowControl::Call => {
+                self.emit.push_value(branch.next_ip());
+                self.leave_to(branch.near_branch_target(), number + 1, None);
+            }
+            FlowControl::ConditionalBranch => self.conditional(number, branch),
+            FlowControl::Return | FlowControl::IndirectCall | FlowControl::IndirectBranch => {
+                self.load_target(number, branch);
+                if let Some(entry) = self.faults.last_mut() {
+                    entry.log_words = 0;
+                }
+                self.leave_to_rcx(number + 1);
+            }
+            other => unreachable!("{other:?} does not end a block as a branch"),
+        }
+    }
+
+    fn conditional(&mut self, number: u16, branch: &Instruction) {
+        let taken = if branch.is_jcc_short_or_near() {
+            self.emit.jump_if(condition_of(branch))
+        } else {
+            // jrcxz and loop only come short: the original opcode, over a jump of two bytes to a jump of five.
+            let bytes = self.guest_bytes(branch);
+            self.emit.raw(&bytes[..branch.len() - 1]);
+            self.emit.raw(&[2, SHORT_JUMP, 5]);
+            self.emit.jump()
+        };
+        self.side_exit(
+            taken,
+            number,
+            SideTarget::Direct {
+                target: branch.near_branch_target(),
+                leaves: None,
+            },
+        );
+        self.leave_to(branch.next_ip(), number + 1, None);
+    }
+
+    // ---- the cold end of the block ----
+
+    pub(crate) fn stubs(&mut self) {
+        for side in std::mem::take(&mut self.sides) {
+            self.side_stub(&side);
+        }
+    }
+
+    /// Leaves the path early: closes the log, charges what has run, and goes on.
+    fn side_stub(&mut self, side: &SideExit) {
+        self.emit.bind(side.from);
+        self.charged = side.charged;
+        if let SideTarget::Missed(expected) = side.to {
+            self.emit.lea_self(Gpr::Rcx, expected as i32);
+        }
+        if let (Some(log), true) = (&self.log, side.logging) {
+            log.note_early_end(&mut self.emit, side.retired);
+            log.close(&mut self.emit, side.words);
+        }
+        match side.to {
+            SideTarget::Direct { target, leaves } => self.leave_to(target, side.retired, leaves),
+            SideTarget::Missed(_) => self.leave_to_rcx(side.retired),
+        }
+    }
+
+    /// Where a direct branch leads until it is linked.
+    pub(crate) fn link_stub(
+        &mut self,
+        forward: Forward,
+        target: u64,
+        retired: u16,
+        leaves: Option<(u64, Way)>,
+    ) {
+        self.emit.bind(forward);
+        let Scope::Cached { first_link } = self.request.scope else {
+            unreachable!("one-off blocks have no links");
+        };
+        let link = first_link + self.links.len() as u32;
+        self.links.push(Link {
+            target,
+            patch: Emitter::patch_offset(forward),
+            stub: self.emit.offset() as u32,
+            retired,
+            leaves,
+        });
+        self.emit.store_half(offset::EXIT_ARG, link);
+        self.emit.jump_to(layout::CACHE_LINK_EXIT);
+    }
+}
+
+/// The low nibble of a conditional branch's opcode.
+fn condition_of(branch: &Instruction) -> u8 {
+    branch.condition_code() as u8 - ConditionCode::o as u8
+}

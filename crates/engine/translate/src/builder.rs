@@ -1,0 +1,255 @@
+//! Puts a block together: the path's instructions one after the other, with what has to be known of each host address.
+
+use crate::accesses::AccessLog;
+use crate::block::{
+    BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Request, Scope,
+    logged_branch, on_other_pages, ranges, registers_logged,
+};
+use crate::branches::SideExit;
+use crate::budget::charge_point;
+use crate::emit::Emitter;
+use crate::flags::Ahead;
+use crate::operands::{
+    GprSet, free_legacy_register, free_register, names_high_byte, register_of, register_of_32,
+    registers_used,
+};
+use crate::trace::{Bytes, Step, Terminator, Window};
+use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Register};
+use verdict_cpu::{ExitReason, offset};
+
+pub(crate) struct Builder<'a> {
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) info: InstructionInfoFactory,
+    code: Window<'a>,
+    /// Code beyond the path on which the translation depends.
+    ahead: Vec<(u64, u32)>,
+    pub(crate) emit: Emitter,
+    /// Guest instructions of the whole path.
+    pub(crate) count: u32,
+    /// Whether the budget has been charged for all of them.
+    pub(crate) charged: bool,
+    pub(crate) faults: Vec<FaultEntry>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) sides: Vec<SideExit>,
+    pub(crate) borrowed: Borrowed,
+    pub(crate) log: Option<AccessLog>,
+    pub(crate) log_closed: bool,
+    pub(crate) log_words: Vec<u16>,
+    pcs: Vec<u64>,
+}
+
+impl<'a> Builder<'a> {
+    pub(crate) fn new(
+        request: &'a Request<'a>,
+        info: InstructionInfoFactory,
+        code: Window<'a>,
+    ) -> Self {
+        Builder {
+            request,
+            info,
+            code,
+            ahead: Vec::new(),
+            emit: Emitter::new(request.code_address),
+            count: 0,
+            // The engine charges for a one-off block before it runs.
+            charged: matches!(request.scope, Scope::OneOff { .. }),
+            faults: Vec::with_capacity(BLOCK_INSTRUCTIONS_MAX + 2),
+            links: Vec::new(),
+            sides: Vec::new(),
+            borrowed: Borrowed::default(),
+            log: None,
+            log_closed: false,
+            log_words: Vec::new(),
+            pcs: Vec::new(),
+        }
+    }
+
+    pub(crate) fn build(mut self, steps: &[Step], terminator: &Terminator) -> Block {
+        self.count = steps.len() as u32 + u32::from(terminator.instruction().is_some());
+        self.mark(self.request.pc, 0);
+        if let Terminator::Watch(pc) = *terminator {
+            self.emit.exit_at(ExitReason::Watch, pc);
+            return self.finish(vec![(pc, 1)]);
+        }
+        let charge_point = match self.charged {
+            true => None,
+            false => charge_point(steps, terminator),
+        };
+        if self.request.instrumentation != Instrumentation::None {
+            self.open_log(steps, terminator);
+        }
+        for (number, step) in steps.iter().enumerate() {
+            if charge_point == Some(number) {
+                self.charge_path();
+            }
+            self.step(number as u16, step);
+        }
+        self.terminate(steps.len() as u16, terminator);
+        self.stubs();
+        if self.request.instrumentation == Instrumentation::Everything {
+            let path = steps.iter().map(Step::instruction);
+            let all = path.chain(terminator.instruction());
+            self.pcs = all.map(Instruction::ip).collect();
+        }
+        let ranges = ranges(steps, terminator);
+        self.ahead = on_other_pages(&ranges, &self.ahead);
+        self.finish(ranges)
+    }
+
+    fn finish(self, ranges: Vec<(u64, u32)>) -> Block {
+        let (accesses, control) = self
+            .log
+            .map(|log| (log.accesses, log.control))
+            .unwrap_or_default();
+        Block {
+            pc: self.request.pc,
+            ranges,
+            ahead: self.ahead,
+            instructions: self.count,
+            code: self.emit.bytes,
+            links: self.links,
+            faults: self.faults,
+            accesses,
+            log_words: self.log_words,
+            control,
+            pcs: self.pcs,
+        }
+    }
+
+    /// From here on, host code belongs to the guest instruction at `pc`.
+    pub(crate) fn mark(&mut self, pc: u64, retired: u16) {
+        let log_words = match &self.log {
+            Some(_) => self.log_words[usize::from(retired)],
+            None => 0,
+        };
+        self.faults.push(FaultEntry {
+            pc,
+            host: self.emit.offset() as u32,
+            retired,
+            charged: self.charged,
+            log_words,
+            borrowed: self.borrowed,
+        });
+    }
+
+    pub(crate) fn flags_dead_at(&mut self, pc: u64) -> bool {
+        Ahead {
+            code: &mut self.code,
+            read: &mut self.ahead,
+        }
+        .flags_dead_at(pc)
+    }
+
+    fn open_log(&mut self, steps: &[Step], terminator: &Terminator) {
+        let mut used = GprSet::default();
+        for instruction in steps
+            .iter()
+            .map(|step| *step.instruction())
+            .chain(logged_branch(terminator))
+        {
+            used = used.union(registers_logged(self.request, &mut self.info, &instruction));
+        }
+        self.log = AccessLog::open(
+            &mut self.emit,
+            used,
+            self.request.block_id,
+            self.request.instrumentation,
+            &mut self.borrowed,
+        );
+        self.log_words.push(1);
+    }
+
+    fn step(&mut self, number: u16, step: &Step) {
+        let instruction = step.instruction();
+        self.note_control(number, instruction);
+        if let Some(log) = &mut self.log {
+            log.before(&mut self.emit, &mut self.info, number, instruction);
+        }
+        self.mark(instruction.ip(), number);
+        if let Some(log) = &self.log {
+            self.log_words.push(log.words);
+        }
+        match step {
+            Step::Plain(_, bytes) => self.plain(number, instruction, bytes),
+            Step::Jump(_) => {}
+            Step::Call(_) => self.emit.push_value(instruction.next_ip()),
+            Step::Conditional { follows, .. } => {
+                self.conditional_on_path(number, instruction, *follows)
+            }
+            Step::Expected { target, .. } => self.expected(number, instruction, *target),
+        }
+        if let Some(log) = &mut self.log {
+            log.after(&mut self.info, instruction);
+        }
+    }
+
+    pub(crate) fn note_control(&mut self, number: u16, instruction: &Instruction) {
+        if let (Some(log), Instrumentation::Everything) =
+            (&mut self.log, self.request.instrumentation)
+        {
+            let noted = (self.request.noted)(instruction.ip());
+            log.note_control(&mut self.emit, number, instruction, noted);
+        }
+    }
+
+    fn plain(&mut self, number: u16, instruction: &Instruction, bytes: &Bytes) {
+        if instruction.is_invalid() {
+            self.emit.raw(&[0x0f, 0x0b]); // ud2: the CPU would refuse the original too
+        } else if instruction.is_ip_rel_memory_operand() {
+            self.rip_relative(number, instruction, *bytes);
+        } else {
+            self.emit.raw(&bytes[..instruction.len()]);
+        }
+    }
+
+    pub(crate) fn guest_bytes(&self, instruction: &Instruction) -> [u8; 15] {
+        let mut bytes = [0u8; 15];
+        (self.request.fetch)(instruction.ip(), &mut bytes[..instruction.len()]);
+        bytes
+    }
+
+    /// The same operand from another rip: a patched displacement if it reaches, else through a borrowed register.
+    fn rip_relative(&mut self, number: u16, instruction: &Instruction, mut bytes: Bytes) {
+        let target = instruction.ip_rel_memory_address();
+        let distance = target.wrapping_sub(self.emit.here() + instruction.len() as u64) as i64;
+        if instruction.memory_base() == Register::RIP
+            && let Ok(near) = i32::try_from(distance)
+        {
+            let mut decoder = Decoder::with_ip(64, &bytes, instruction.ip(), DecoderOptions::NONE);
+            let decoded = decoder.decode();
+            let at = decoder.get_constant_offsets(&decoded).displacement_offset();
+            bytes[at..at + 4].copy_from_slice(&near.to_le_bytes());
+            self.emit.raw(&bytes[..instruction.len()]);
+            return;
+        }
+        let mut taken = registers_used(&mut self.info, instruction);
+        for (_, register) in self.borrowed.slots() {
+            taken.0 |= 1 << register;
+        }
+        let free = if names_high_byte(instruction) {
+            free_legacy_register(taken)
+        } else {
+            free_register(taken)
+        };
+        let register = free.expect("no instruction uses all registers");
+        self.emit.store(offset::borrowed(SLOT_FAR), register);
+        self.emit.load_value(register, target);
+        self.borrowed.lend(SLOT_FAR, register);
+        self.mark(instruction.ip(), number);
+        let mut moved = *instruction;
+        // The address size stays: some instructions take it for other operands too (ENQCMD).
+        moved.set_memory_base(match instruction.memory_base() {
+            Register::EIP => register_of_32(register),
+            _ => register_of(register),
+        });
+        moved.set_memory_displacement64(0);
+        moved.set_memory_displ_size(0);
+        self.emit
+            .instruction(&moved)
+            .expect("a base register reaches everything");
+        self.borrowed.give_back(SLOT_FAR);
+        self.emit.load(register, offset::borrowed(SLOT_FAR));
+    }
+}
+
+const SLOT_FAR: usize = 3;
