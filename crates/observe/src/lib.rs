@@ -11,7 +11,7 @@
 //! | which plain accesses are atomic | `code`, `atomics` |
 //! | how a thread came to a chosen event, what it held, whose memory it was | `closeup` |
 //!
-//! Looking at a run takes up to three turns of it: [`survey`] says which bytes may race, [`ProgramTrace::only`] is the trace of
+//! Looking at a run takes up to three turns of it: [`survey()`] says which bytes may race, [`ProgramTrace::only`] is the trace of
 //! what happens to these, and [`ProgramTrace::looking`] shows the events that matter from close.
 //!
 //! Misses: what a library does to the program's global data in a statically linked program; accesses of vector gathers
