@@ -202,13 +202,9 @@ fn kinds(race: &Race) -> BTreeSet<String> {
     let Class::SpecViolated(consequences) = race.class else {
         return BTreeSet::new();
     };
-    let word = |word: &str| match word {
-        "infinite-loop" => "hang".to_owned(),
-        other => other.to_owned(),
-    };
     let all = consequences
         .iter()
-        .map(|consequence| word(&consequence.to_string()));
+        .map(|consequence| consequence.to_string());
     all.filter(|kind| kind != "property").collect()
 }
 

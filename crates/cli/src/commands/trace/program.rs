@@ -17,6 +17,8 @@ use crate::{CliError, Context, Exit};
 
 /// What to run and where to write.
 #[derive(clap::Args, Debug)]
+// The command's own arguments have a group of this name already.
+#[group(skip)]
 pub struct Args {
     /// The recording whose run is to be written as a trace
     #[arg(value_name = "RECORDING")]
