@@ -2,6 +2,7 @@
 //! Each says at its top what it shows; native output is what the engine's is compared with.
 
 use std::fs;
+use std::path::Path;
 
 use crate::run::{Ending, Program, observe};
 use crate::tools::{build_c, text};
@@ -152,12 +153,22 @@ fn what_is_refused_is_named() {
 #[test]
 fn no_guest_is_forgotten() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/engine");
-    let tests: String = fs::read_dir(folder)
-        .unwrap()
-        .filter_map(|entry| fs::read_to_string(entry.unwrap().path()).ok())
-        .collect();
+    let tests = sources_in(Path::new(folder));
     for entry in fs::read_dir(format!("{folder}/guests")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(tests.contains(&format!("\"{name}\"")), "{name} is not run");
     }
+}
+
+/// All tests, also those in folders of their own.
+fn sources_in(folder: &Path) -> String {
+    let paths = fs::read_dir(folder).unwrap();
+    let paths = paths.map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| !path.ends_with("guests"))
+        .map(|path| match path.is_dir() {
+            true => sources_in(&path),
+            false => fs::read_to_string(path).unwrap_or_default(),
+        })
+        .collect()
 }
