@@ -210,7 +210,7 @@ fn bad_input_is_one_sentence() {
         &expect![[r#"
             --- stderr
             error: invalid value 'magic' for '--algorithm <NAME>'
-              [possible values: adjacent, local, race, current, fasttrack, hb, hybrid, blocks]
+              [possible values: adjacent, local, race, current, fasttrack, hb, regions, hybrid, blocks]
 
             For more information, try '--help'.
             --- exit 2
