@@ -456,13 +456,10 @@ fn waiting_is_not_being_stuck() {
         println!("{kind}: {} of {} runs", tried["hits"], tried["runs"]);
         assert_eq!(tried["errors"], Value::Null, "{kind}");
         assert_eq!(document["coverage"], Value::Array(Vec::new()), "{kind}");
-        // A thread that spins until the other has passed its site never meets it there; one that sleeps may.
-        let hits = tried["hits"].as_u64();
-        match kind {
-            "spin" => assert_eq!(hits, Some(0)),
-            "many" => assert_eq!(hits, Some(10)),
-            _ => {}
-        }
+        // A thread that spins until the other has passed its site never meets it there; for one that sleeps, waits with a
+        // timeout or is woken by signals, time passes until it comes.
+        let hits = if kind == "spin" { 0 } else { 10 };
+        assert_eq!(tried["hits"], hits, "{kind}");
     }
 }
 

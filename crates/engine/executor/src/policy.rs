@@ -124,6 +124,7 @@ impl Policy {
         match self {
             Policy::Segments(scheduler) => scheduler.tell(situation),
             Policy::Alternate(scheduler) => scheduler.tell(situation),
+            Policy::Directed(scheduler) => scheduler.tell(situation),
             _ => {}
         }
     }

@@ -4,12 +4,21 @@
 //! the same bytes, one of them written. Then the race is real, a coin decides who goes first, and the run goes on.
 //! When all threads that could run are postponed, one of them is released at random.
 //!
-//! Departs from the paper in how a starving program is noticed: a postponed thread is released after a number of
-//! instructions of the others, not after seconds, so that a seed repeats the run exactly. And every other run has
-//! priorities (after Burckhardt et al. 2010) where the paper draws a thread at each occasion: a site that a thread reaches
-//! only if it is left alone at many occasions before is never met otherwise.
+//! Departs from the paper:
+//! - A starving program is noticed by the instructions and decisions of the others, not by seconds, so that a seed repeats
+//!   the run exactly.
+//! - Where everybody else sleeps or waits with a timeout, time passes before anybody is released: whoever wakes up may be
+//!   the counterpart. Each such step is a decision, so that this has an end, too.
+//! - Every other run has priorities (after Burckhardt et al. 2010) where the paper draws a thread at each occasion: a
+//!   site that a thread reaches only if it is left alone at many occasions before is never met otherwise.
 
+mod atomicity;
+mod priorities;
+
+use crate::Situation;
 use crate::lock_cycle::{self, Taker};
+use atomicity::Passed;
+use priorities::Priorities;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use verdict_events::ThreadId;
@@ -45,6 +54,9 @@ pub enum Aim {
     Race,
     /// Calls that take locks, whose argument is what they access: a thread stands before each, and all go on.
     Deadlock,
+    /// Two accesses of one thread, the first and the second site, that another thread is to come between with an access
+    /// of the third: `further` has it.
+    Atomicity,
 }
 
 /// Two threads about to race.
@@ -90,33 +102,10 @@ pub struct RaceDirected {
     /// Who goes before whom, where that is not drawn anew each time.
     priorities: Option<Priorities>,
     decisions: u64,
-}
-
-/// An order of threads, drawn as they appear; who has used up a turn or gives way goes last.
-#[derive(Clone, Default, Debug)]
-struct Priorities {
-    ranks: BTreeMap<ThreadId, i64>,
-    last: i64,
-    /// Decisions in a row that left the same thread running.
-    in_a_row: u32,
-}
-
-impl Priorities {
-    fn demote(&mut self, thread: ThreadId) {
-        self.last -= 1;
-        self.ranks.insert(thread, self.last);
-    }
-
-    fn highest(&mut self, threads: &[ThreadId], random: &mut SplitMix) -> ThreadId {
-        const RANKS: u64 = 1 << 32;
-        for thread in threads {
-            self.ranks
-                .entry(*thread)
-                .or_insert_with(|| random.below(RANKS) as i64);
-        }
-        let highest = threads.iter().max_by_key(|thread| self.ranks[thread]);
-        *highest.expect("somebody can run")
-    }
+    /// What threads have accessed at the first site of an atomicity violation.
+    passed: Passed,
+    /// Somebody waits for a time that will come.
+    sleepers: bool,
 }
 
 /// Decisions that may leave one thread running, one after the other: more is spinning at a site.
@@ -139,6 +128,8 @@ impl RaceDirected {
             priorities: by_priority.then(Priorities::default),
             patience: target.patience,
             decisions: 0,
+            passed: Passed::default(),
+            sleepers: false,
             target,
             postponed: BTreeMap::new(),
             released: BTreeSet::new(),
@@ -150,6 +141,11 @@ impl RaceDirected {
     #[must_use]
     pub fn facings(&self) -> &[Facing] {
         &self.facings
+    }
+
+    /// Says how things stand, before each decision.
+    pub fn tell(&mut self, situation: Situation) {
+        self.sleepers = situation.sleepers;
     }
 
     /// True if a postponed thread is about to access some of these bytes, and the two would conflict.
@@ -164,28 +160,38 @@ impl RaceDirected {
     /// A thread stands before one of the two sites.
     fn arrive(&mut self, point: &DecisionPoint<'_>, thread: ThreadId, next: &Next<'_>) -> Decision {
         if self.released.remove(&thread) {
+            self.pass(thread, next);
             return Decision::Continue;
         }
-        if self.target.aim == Aim::Deadlock {
-            return self.arrive_at_lock(point, thread, next);
+        match self.target.aim {
+            Aim::Race => self.arrive_at_access(point, thread, next),
+            Aim::Deadlock => self.arrive_at_lock(point, thread, next),
+            Aim::Atomicity => self.arrive_at_third(point, thread, next),
         }
+    }
+
+    /// A thread is about to make one of the two accesses.
+    fn arrive_at_access(
+        &mut self,
+        point: &DecisionPoint<'_>,
+        thread: ThreadId,
+        next: &Next<'_>,
+    ) -> Decision {
         let rivals = self.rivals(thread, next);
         let Some((first_rival, meeting)) = rivals.first().copied() else {
             self.postpone(thread, next, self.now(point));
             return self.another(point);
         };
         let arrived_first = self.random.below(2) == 0;
-        if self.facings.len() < FACINGS_MAX {
-            self.facings.push(Facing {
-                retired: point.retired,
-                waiting: (first_rival.0, self.postponed[&first_rival].pc),
-                arrived: (thread.0, next.pc),
-                waiting_writes: meeting.waiting_writes,
-                arrived_writes: meeting.arrived_writes,
-                address: meeting.address,
-                arrived_first,
-            });
-        }
+        self.note(Facing {
+            retired: point.retired,
+            waiting: (first_rival.0, self.postponed[&first_rival].pc),
+            arrived: (thread.0, next.pc),
+            waiting_writes: meeting.waiting_writes,
+            arrived_writes: meeting.arrived_writes,
+            address: meeting.address,
+            arrived_first,
+        });
         if arrived_first {
             return Decision::Continue;
         }
@@ -224,19 +230,23 @@ impl RaceDirected {
             return self.another(point);
         };
         let first = others[0];
-        if self.facings.len() < FACINGS_MAX {
-            self.facings.push(Facing {
-                retired: point.retired,
-                waiting: (first.0, self.postponed[&first].pc),
-                arrived: (thread.0, next.pc),
-                waiting_writes: true,
-                arrived_writes: true,
-                address: arrived.lock,
-                arrived_first: true,
-            });
-        }
+        self.note(Facing {
+            retired: point.retired,
+            waiting: (first.0, self.postponed[&first].pc),
+            arrived: (thread.0, next.pc),
+            waiting_writes: true,
+            arrived_writes: true,
+            address: arrived.lock,
+            arrived_first: true,
+        });
         others.into_iter().for_each(|other| self.release(other));
         Decision::Continue
+    }
+
+    fn note(&mut self, facing: Facing) {
+        if self.facings.len() < FACINGS_MAX {
+            self.facings.push(facing);
+        }
     }
 
     fn sites(&self) -> Vec<BTreeSet<u64>> {
@@ -279,6 +289,12 @@ impl RaceDirected {
     }
 
     fn postpone(&mut self, thread: ThreadId, next: &Next<'_>, since: u64) {
+        // Who is asked again after some time has passed has been waiting all the while.
+        let before = self.postponed.get(&thread);
+        let since = match before.filter(|before| before.pc == next.pc) {
+            Some(before) => before.since,
+            None => since,
+        };
         let postponed = Postponed {
             pc: next.pc,
             accesses: next.accesses.to_vec(),
@@ -293,7 +309,7 @@ impl RaceDirected {
         }
     }
 
-    /// Any thread that may run; a postponed one if there is no other.
+    /// Any thread that may run; a postponed one if there is no other and nobody will wake up.
     fn another(&mut self, point: &DecisionPoint<'_>) -> Decision {
         self.end_patience(self.now(point));
         let mut free: Vec<ThreadId> = point
@@ -302,6 +318,9 @@ impl RaceDirected {
             .copied()
             .filter(|thread| !self.postponed.contains_key(thread))
             .collect();
+        if free.is_empty() && self.sleepers {
+            return Decision::Wait;
+        }
         if free.is_empty() {
             let chosen = self.any(point.runnable);
             self.release(chosen);
@@ -321,6 +340,13 @@ impl RaceDirected {
             }
             None => self.any(&free),
         };
+        // Who stands at a site and is chosen makes its access at once, and is not asked again about this one.
+        if let (Reason::Watched, Some(next)) = (point.reason, &point.next)
+            && point.current == Some(chosen)
+            && self.released.remove(&chosen)
+        {
+            self.pass(chosen, next);
+        }
         self.run(chosen)
     }
 
@@ -402,217 +428,4 @@ fn meeting(waiting: &[NextAccess], arrived: &[NextAccess]) -> Option<Meeting> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const QUANTUM: u64 = 1000;
-    /// A seed whose run has no priorities.
-    const UNIFORM: u64 = 2;
-
-    fn target(seed: u64) -> Directed {
-        Directed {
-            seed,
-            first: BTreeSet::from([0x10]),
-            second: BTreeSet::from([0x20]),
-            aim: Aim::Race,
-            further: Vec::new(),
-            quantum: QUANTUM,
-            patience: 10_000,
-        }
-    }
-
-    fn write(address: u64) -> [NextAccess; 1] {
-        [NextAccess {
-            address,
-            len: 4,
-            write: true,
-        }]
-    }
-
-    fn at(
-        scheduler: &mut RaceDirected,
-        thread: u32,
-        pc: u64,
-        accesses: &[NextAccess],
-        runnable: &[u32],
-    ) -> Decision {
-        let runnable: Vec<_> = runnable.iter().copied().map(ThreadId).collect();
-        scheduler.decide(&DecisionPoint {
-            reason: Reason::Watched,
-            current: Some(ThreadId(thread)),
-            runnable: &runnable,
-            retired: 0,
-            next: Some(Next { pc, accesses }),
-        })
-    }
-
-    fn chosen(decision: Decision) -> u32 {
-        match decision {
-            Decision::Run { thread, .. } => thread.0,
-            Decision::Continue | Decision::Wait => panic!("somebody else was to run"),
-        }
-    }
-
-    #[test]
-    fn a_thread_waits_at_its_site_and_the_race_is_seen_when_the_other_comes() {
-        let (mut first, mut second) = (0, 0);
-        for seed in 0..200 {
-            let mut scheduler = RaceDirected::new(target(seed));
-            let other = at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1]);
-            assert_eq!(chosen(other), 1);
-            let decision = at(&mut scheduler, 1, 0x20, &write(0x102), &[0, 1]);
-            assert_eq!(scheduler.facings().len(), 1);
-            let facing = scheduler.facings()[0];
-            assert_eq!((facing.waiting, facing.arrived), ((0, 0x10), (1, 0x20)));
-            assert_eq!(facing.address, 0x102);
-            match decision {
-                Decision::Continue => first += 1,
-                Decision::Run { thread, .. } => {
-                    assert_eq!(thread, ThreadId(0));
-                    second += 1;
-                }
-                Decision::Wait => panic!("nobody sleeps"),
-            }
-        }
-        assert!(first > 60 && second > 60, "{first} and {second}");
-    }
-
-    #[test]
-    fn other_bytes_or_two_reads_are_no_race() {
-        let mut scheduler = RaceDirected::new(target(1));
-        at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1, 2]);
-        at(&mut scheduler, 1, 0x20, &write(0x104), &[0, 1, 2]);
-        assert!(scheduler.facings().is_empty());
-        let read = [NextAccess {
-            write: false,
-            ..write(0x100)[0]
-        }];
-        let mut scheduler = RaceDirected::new(target(1));
-        at(&mut scheduler, 0, 0x10, &read, &[0, 1, 2]);
-        at(&mut scheduler, 1, 0x20, &read, &[0, 1, 2]);
-        assert!(scheduler.facings().is_empty());
-    }
-
-    #[test]
-    fn the_same_side_twice_is_not_the_pair() {
-        let mut scheduler = RaceDirected::new(target(1));
-        at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1, 2]);
-        at(&mut scheduler, 1, 0x10, &write(0x100), &[0, 1, 2]);
-        assert!(scheduler.facings().is_empty());
-    }
-
-    #[test]
-    fn locks_are_taken_when_somebody_stands_before_each() {
-        let mut scheduler = RaceDirected::new(Directed {
-            aim: Aim::Deadlock,
-            further: vec![BTreeSet::from([0x30])],
-            ..target(1)
-        });
-        at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1, 2]);
-        at(&mut scheduler, 1, 0x20, &write(0x200), &[0, 1, 2]);
-        assert!(scheduler.facings().is_empty());
-        let last = at(&mut scheduler, 2, 0x30, &write(0x300), &[0, 1, 2]);
-        assert_eq!(last, Decision::Continue);
-        assert_eq!(scheduler.facings().len(), 1);
-        for (thread, pc) in [(0, 0x10), (1, 0x20)] {
-            let next = at(&mut scheduler, thread, pc, &write(0x100), &[0, 1]);
-            assert_eq!(next, Decision::Continue);
-        }
-    }
-
-    #[test]
-    fn when_everybody_is_postponed_one_is_released() {
-        let mut scheduler = RaceDirected::new(target(3));
-        let alone = at(&mut scheduler, 0, 0x10, &write(0x100), &[0]);
-        assert_eq!(chosen(alone), 0);
-        // Back at its site, it may pass.
-        assert_eq!(
-            at(&mut scheduler, 0, 0x10, &write(0x100), &[0]),
-            Decision::Continue
-        );
-    }
-
-    #[test]
-    fn patience_ends_by_instructions() {
-        let mut scheduler = RaceDirected::new(target(UNIFORM));
-        at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1]);
-        let both = [ThreadId(0), ThreadId(1)];
-        let ends = |retired| DecisionPoint {
-            reason: Reason::QuantumEnd,
-            current: Some(ThreadId(1)),
-            runnable: &both,
-            retired,
-            next: None,
-        };
-        for _ in 0..50 {
-            assert_eq!(chosen(scheduler.decide(&ends(10_000))), 1);
-        }
-        let later: BTreeSet<u32> = (0..50)
-            .map(|_| chosen(scheduler.decide(&ends(10_001))))
-            .collect();
-        assert_eq!(later, BTreeSet::from([0, 1]));
-    }
-
-    #[test]
-    fn a_thread_is_left_alone_at_many_occasions_in_some_runs() {
-        let both = [ThreadId(0), ThreadId(1)];
-        let alone = |seed: &u64| {
-            let mut scheduler = RaceDirected::new(target(*seed));
-            (0..40).all(|retired| {
-                let decision = scheduler.decide(&DecisionPoint {
-                    reason: Reason::SystemCall,
-                    current: Some(ThreadId(1)),
-                    runnable: &both,
-                    retired,
-                    next: None,
-                });
-                chosen(decision) == 1
-            })
-        };
-        let runs = (0..200).filter(alone).count();
-        assert!((25..75).contains(&runs), "{runs} of 200");
-    }
-
-    #[test]
-    fn who_has_had_a_turn_goes_last() {
-        let both = [ThreadId(0), ThreadId(1)];
-        for seed in 0..50 {
-            let mut scheduler = RaceDirected::new(target(seed));
-            let mut current = ThreadId(1);
-            let mut seen = BTreeSet::new();
-            for retired in 0..60 {
-                let decision = scheduler.decide(&DecisionPoint {
-                    reason: Reason::QuantumEnd,
-                    current: Some(current),
-                    runnable: &both,
-                    retired,
-                    next: None,
-                });
-                current = ThreadId(chosen(decision));
-                seen.insert(current.0);
-            }
-            assert_eq!(seen, BTreeSet::from([0, 1]));
-        }
-    }
-
-    #[test]
-    fn a_seed_repeats_a_run() {
-        let run = |seed| {
-            let mut scheduler = RaceDirected::new(target(seed));
-            let threads = [ThreadId(0), ThreadId(1), ThreadId(2)];
-            (0..100)
-                .map(|index| {
-                    scheduler.decide(&DecisionPoint {
-                        reason: Reason::QuantumEnd,
-                        current: Some(threads[index % 3]),
-                        runnable: &threads,
-                        retired: index as u64,
-                        next: None,
-                    })
-                })
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(run(1), run(1));
-        assert_ne!(run(1), run(2));
-    }
-}
+mod tests;
