@@ -2,23 +2,27 @@
 
 use std::fmt;
 
-use verdict_events::{Event, TraceError, TraceSource};
+use verdict_events::{Digest, Event, TraceError, TraceSource};
 
 use crate::findings::Findings;
-use crate::read_ahead::{Find, read_ahead_finding};
+use crate::read_ahead::digest_ahead;
+use crate::repeats::Repeats;
 use crate::{PairBy, adjacent, current, fasttrack, hb, hybrid, local, race, regions};
 
 /// Reads events in trace order and answers at the end.
 pub trait Detector {
-    /// The next events of the trace.
-    fn events(&mut self, batch: &[Event]);
+    /// The next events of the trace. For a detector that skips repeated accesses, they may have been left out.
+    fn take(&mut self, digest: &Digest);
 
     /// Whether accesses that repeat another of their segment need not be looked at.
     fn skips_repeated(&self) -> bool;
 
-    /// The next events of the trace, of which those at the indices `fresh` matter and the others are plain accesses that repeat
-    /// an earlier one of their segment. For a detector that skips those.
-    fn fresh_events(&mut self, batch: &[Event], fresh: &[u32]);
+    /// The next events of the trace as they are.
+    fn events(&mut self, batch: &[Event]) {
+        let mut digest = Digest::new();
+        digest.extend(batch);
+        self.take(&digest);
+    }
 
     /// How many records of accesses are held at the moment: what memory is spent on.
     fn records(&self) -> u64;
@@ -154,14 +158,19 @@ pub fn detect(
     detectors: Vec<Box<dyn Detector>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Vec<Findings>, DetectError> {
+    let mut repeats = repeats_for(&detectors);
     let mut feed = Feed::new(detectors, progress);
-    let mut batch = Vec::new();
+    let mut digest = Digest::new();
     loop {
-        source.next_batch(&mut batch)?;
-        if batch.is_empty() {
+        digest.clear();
+        source.next_digest(&mut digest)?;
+        if digest.events() == 0 {
             return Ok(feed.finish());
         }
-        feed.events(&batch, None)?;
+        if let Some(repeats) = &mut repeats {
+            repeats.leave_out(&mut digest, 0);
+        }
+        feed.take(&digest)?;
     }
 }
 
@@ -172,16 +181,19 @@ pub fn detect_reading_ahead(
     detectors: Vec<Box<dyn Detector>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Vec<Findings>, DetectError> {
-    let find = match detectors.iter().any(|detector| detector.skips_repeated()) {
-        true => Find::Fresh,
-        false => Find::Nothing,
-    };
+    let repeats = repeats_for(&detectors);
     let mut feed = Feed::new(detectors, progress);
-    read_ahead_finding(find, source, |batch, fresh| feed.events(batch, fresh))?;
+    digest_ahead(repeats, source, |digest| feed.take(digest))?;
     Ok(feed.finish())
 }
 
-/// Detectors that are given a trace batch by batch.
+/// What may be left out, if none of the detectors needs it.
+fn repeats_for(detectors: &[Box<dyn Detector>]) -> Option<Repeats> {
+    let skip = detectors.iter().all(|detector| detector.skips_repeated());
+    skip.then(Repeats::new)
+}
+
+/// Detectors that are given a trace part by part.
 struct Feed<'a> {
     detectors: Vec<Box<dyn Detector>>,
     progress: &'a mut dyn FnMut(u64),
@@ -197,17 +209,13 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// A batch, and if they are known, the indices of the events that matter to detectors that skip repeated accesses.
-    fn events(&mut self, batch: &[Event], fresh: Option<&[u32]>) -> Result<(), DetectError> {
-        self.events += batch.len() as u64;
+    fn take(&mut self, digest: &Digest) -> Result<(), DetectError> {
+        self.events += u64::from(digest.events());
         if self.events > EVENTS_MAX {
             return Err(DetectError::TooLong);
         }
         for detector in &mut self.detectors {
-            match fresh {
-                Some(fresh) if detector.skips_repeated() => detector.fresh_events(batch, fresh),
-                _ => detector.events(batch),
-            }
+            detector.take(digest);
             if detector.is_misled() {
                 return Err(DetectError::Misled);
             }

@@ -45,6 +45,7 @@ struct Past {
 
 /// Two to a cache line: this is most of what the detector's speed depends on.
 #[derive(Clone, Copy, Default)]
+#[repr(align(32))]
 struct State {
     write: Past,
     /// The last read, while reads are ordered. If its epoch is `LISTED`, its position is an index into `lists`.

@@ -4,11 +4,10 @@
 use std::hint::black_box;
 
 use verdict_clocks::{Epoch, HappensBefore, Rules};
-use verdict_events::{Access, Addr, Event, EventKind, Position, SiteId};
+use verdict_events::{Access, Addr, Between, Digest, Event, EventKind, Position, SiteId, Step};
 
 use crate::findings::{Answer, Findings, HistorySize, TraceSize};
 use crate::pages::{NO_UNIT, UnitId};
-use crate::repeats::Repeats;
 use crate::shadow::{Duplicate, Finding, Shadow, Unit};
 use crate::{AccessKind, Algorithm, Detector, RaceSet, Side};
 
@@ -99,7 +98,7 @@ pub(crate) trait Judge: Duplicate<Self::State> {
     }
 }
 
-/// How many events ahead units are looked up: as many misses as a processor can wait for at once, and some.
+/// How many accesses ahead units are looked up: as many misses as a processor can wait for at once, and some.
 const AHEAD: usize = 32;
 
 pub(crate) struct Machine<J: Judge> {
@@ -108,11 +107,8 @@ pub(crate) struct Machine<J: Judge> {
     order: HappensBefore,
     shadow: Shadow<J::State>,
     events: u32,
-    /// The epoch of the last plain access, since which nothing was synchronised: accesses come in runs of one thread.
+    /// The epoch of the plain accesses that come now.
     current: Epoch,
-    repeats: Repeats,
-    /// Room for the indices of the events of a batch that matter.
-    fresh: Vec<u32>,
 }
 
 impl<J: Judge> Machine<J> {
@@ -124,69 +120,61 @@ impl<J: Judge> Machine<J> {
             shadow: Shadow::new(),
             events: 0,
             current: Epoch::NONE,
-            repeats: Repeats::new(),
-            fresh: Vec::new(),
         }
     }
 
-    /// The events of a batch that matter.
-    fn take_in(&mut self, batch: &[Event], fresh: &[u32]) {
-        for indices in fresh.chunks(AHEAD) {
-            self.some_events(batch, indices);
-        }
-        self.events += batch.len() as u32;
-        self.judge.tidy(&mut self.shadow, &self.order);
-    }
-
-    /// Some events of a batch, in order. The units of all are looked up first, so that the processor waits for their memory
+    /// Some steps of a digest, in order. The units of all are looked up first, so that the processor waits for their memory
     /// together.
     #[inline]
-    fn some_events(&mut self, batch: &[Event], indices: &[u32]) {
+    fn some_steps(&mut self, steps: &[Step], digest: &Digest) {
         let mut units = [NO_UNIT; AHEAD];
-        for (&index, unit) in indices.iter().zip(&mut units) {
-            *unit = self.unit_of(&batch[index as usize]);
+        for (step, unit) in steps.iter().zip(&mut units) {
+            *unit = match step.size() {
+                0 => NO_UNIT,
+                size => self.shadow.exact(step.start(), size).unwrap_or(NO_UNIT),
+            };
         }
-        let seen = units[..indices.len()]
+        let seen = units[..steps.len()]
             .iter()
             .map(|&unit| self.judge.glance(self.shadow.state(unit)));
         black_box(seen.fold(0, |all, one| all ^ one));
         let splits = self.shadow.splits();
-        for (&index, &unit) in indices.iter().zip(&units) {
-            let (event, position) = (&batch[index as usize], self.events + index);
-            let Some((access, kind)) = plain_access(event) else {
-                self.other(event, position);
+        for (step, &unit) in steps.iter().zip(&units) {
+            let size = step.size();
+            if size == 0 {
+                self.between(step, digest);
                 continue;
-            };
-            if self.current.thread() != event.thread {
-                self.current = self.order.note_access(event.thread);
             }
-            let touch = touch(event, self.current, kind, access.addr, position);
+            let touch = Touch {
+                epoch: self.current,
+                site: step.site,
+                position: self.events + step.index,
+                kind: plain(step.is_write()),
+                start: step.start(),
+            };
             if unit != NO_UNIT && self.shadow.splits() == splits {
-                debug_assert_eq!(self.shadow.exact(touch.start, access.size), Some(unit));
+                debug_assert_eq!(self.shadow.exact(touch.start, size), Some(unit));
                 self.access_exactly(&touch, unit);
             } else {
-                self.access(&touch, access.size);
+                self.access(&touch, size);
             }
         }
     }
 
-    /// The unit that a plain access covers exactly, or none if that is not known.
-    #[inline(always)]
-    fn unit_of(&self, event: &Event) -> UnitId {
-        match plain_access(event) {
-            Some((access, _)) => {
-                let unit = self.shadow.exact(access.addr.0, access.size);
-                unit.unwrap_or(NO_UNIT)
-            }
-            None => NO_UNIT,
+    #[inline]
+    fn between(&mut self, step: &Step, digest: &Digest) {
+        match step.between() {
+            Between::Thread(thread) => self.current = self.order.note_access(thread),
+            Between::Other(number) => self.other(digest.other(number), self.events + step.index),
         }
     }
 
-    /// Any event but plain reads and writes, which are by far the most.
+    /// Any event but the usual reads and writes, which are by far the most.
     #[inline(never)]
     fn other(&mut self, event: &Event, position: u32) {
-        self.current = Epoch::NONE;
         match event.kind {
+            EventKind::Read(access) => self.plain(event, access, AccessKind::Read, position),
+            EventKind::Write(access) => self.plain(event, access, AccessKind::Write, position),
             EventKind::AtomicLoad(access, _) => {
                 self.atomic(event, access, AccessKind::AtomicRead, position);
             }
@@ -208,6 +196,12 @@ impl<J: Judge> Machine<J> {
                 self.order.post(event);
             }
         }
+    }
+
+    fn plain(&mut self, event: &Event, access: Access, kind: AccessKind, position: u32) {
+        let epoch = self.order.note_access(event.thread);
+        let touch = touch(event, epoch, kind, access.addr, position);
+        self.access(&touch, access.size);
     }
 
     fn atomic(&mut self, event: &Event, access: Access, kind: AccessKind, position: u32) {
@@ -267,11 +261,10 @@ impl<J: Judge> Machine<J> {
 }
 
 #[inline(always)]
-fn plain_access(event: &Event) -> Option<(&Access, AccessKind)> {
-    match &event.kind {
-        EventKind::Read(access) => Some((access, AccessKind::Read)),
-        EventKind::Write(access) => Some((access, AccessKind::Write)),
-        _ => None,
+fn plain(is_write: bool) -> AccessKind {
+    match is_write {
+        false => AccessKind::Read,
+        true => AccessKind::Write,
     }
 }
 
@@ -292,26 +285,16 @@ fn end(addr: Addr, size: u64) -> u64 {
 }
 
 impl<J: Judge> Detector for Machine<J> {
-    fn events(&mut self, batch: &[Event]) {
-        let mut fresh = std::mem::take(&mut self.fresh);
-        if J::SKIPS_REPEATED {
-            self.repeats.find_fresh(batch, &mut fresh);
-        } else {
-            fresh.clear();
-            fresh.extend(0..batch.len() as u32);
+    fn take(&mut self, digest: &Digest) {
+        for steps in digest.steps().chunks(AHEAD) {
+            self.some_steps(steps, digest);
         }
-        self.take_in(batch, &fresh);
-        self.fresh = fresh;
+        self.events += digest.events();
+        self.judge.tidy(&mut self.shadow, &self.order);
     }
 
     fn skips_repeated(&self) -> bool {
         J::SKIPS_REPEATED
-    }
-
-    fn fresh_events(&mut self, batch: &[Event], fresh: &[u32]) {
-        // It did not see what was left out here.
-        self.repeats.clear();
-        self.take_in(batch, fresh);
     }
 
     fn records(&self) -> u64 {

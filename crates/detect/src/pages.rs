@@ -2,7 +2,7 @@
 //!
 //! Pages of 4096 bytes hold one slot per granule of 8, 4, 2 or 1 bytes: as coarse as the bounds of all units
 //! in the page allow. Traces of text number their variables from low addresses, real programs use all of
-//! them: low pages are found by index, others by hash.
+//! them: the slots of the lowest pages lie side by side, those of other low pages are found by index, the rest by hash.
 
 use std::collections::BTreeSet;
 
@@ -14,6 +14,9 @@ pub(crate) const NO_UNIT: UnitId = 0;
 
 const PAGE_BITS: u32 = 12;
 pub(crate) const PAGE_BYTES: u64 = 1 << PAGE_BITS;
+/// The slots of pages below this number lie side by side, one for each byte: 2^20 x 4 bytes at most, as many as separate
+/// pages would have for variables that are numbered.
+const LOWEST_PAGES: u64 = 1 << 8;
 /// Pages below this number are found by index: 2^20 x 4 bytes at most.
 const LOW_PAGES: u64 = 1 << 20;
 /// Granules are at most 2^3 bytes: the size of most accesses.
@@ -21,12 +24,21 @@ const SHIFT_MAX: u32 = 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
+    /// Those of the lowest pages, by address.
+    lowest: Vec<Slot>,
     pages: Vec<Page>,
     /// Index into `pages` + 1, or 0.
     low: Vec<u32>,
     high: FxHashMap<u64, u32>,
     /// All page numbers, to walk over large ranges without visiting what is not there.
     numbers: BTreeSet<u64>,
+}
+
+/// The slots of a page, and log2 of its granule.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    slots: &'a [Slot],
+    shift: u32,
 }
 
 #[derive(Debug)]
@@ -101,6 +113,12 @@ impl Pages {
     /// The unit that an access of `size` bytes at `addr` meets first.
     #[inline(always)]
     pub fn find(&self, addr: u64, size: u32) -> Found {
+        if let Some(&slot) = self.lowest.get(addr as usize) {
+            return match slot.size() == size {
+                true => Found::Exactly(slot.unit()),
+                false => Found::Perhaps(slot.unit()),
+            };
+        }
         let Some(page) = self.page(addr >> PAGE_BITS) else {
             return Found::Perhaps(NO_UNIT);
         };
@@ -116,7 +134,9 @@ impl Pages {
 
     /// Notes that the unit at `start` has `size` bytes and is accessed as a whole, or (0) that this is not known.
     pub fn note_shape(&mut self, start: u64, size: u64) {
-        if let Some(index) = self.page_index(start >> PAGE_BITS) {
+        if let Some(slot) = self.lowest.get_mut(start as usize) {
+            *slot = slot.with_size(size);
+        } else if let Some(index) = self.page_index(start >> PAGE_BITS) {
             let page = &mut self.pages[index];
             let slot = &mut page.slots[((start % PAGE_BYTES) >> page.shift) as usize];
             *slot = slot.with_size(size);
@@ -129,6 +149,11 @@ impl Pages {
         while from < end {
             let number = from >> PAGE_BITS;
             let to = end.min((number + 1).saturating_mul(PAGE_BYTES));
+            if number < LOWEST_PAGES {
+                self.lowest_for(number)[from as usize..to as usize].fill(Slot::new(unit));
+                from = to;
+                continue;
+            }
             let (first, last) = (from % PAGE_BYTES, (to - 1) % PAGE_BYTES + 1);
             let page = self.page_for(number, first, last);
             let granules = (first >> page.shift) as usize..(last >> page.shift) as usize;
@@ -176,12 +201,32 @@ impl Pages {
     }
 
     #[inline(always)]
-    fn page(&self, number: u64) -> Option<&Page> {
+    fn page(&self, number: u64) -> Option<View<'_>> {
+        let first = number.wrapping_mul(PAGE_BYTES) as usize;
+        if number < LOWEST_PAGES && first < self.lowest.len() {
+            let slots = &self.lowest[first..first + PAGE_BYTES as usize];
+            return Some(View { slots, shift: 0 });
+        }
         let index = match self.low.get(number as usize) {
             Some(&index) => index,
             None => self.high_index(number),
         };
-        self.pages.get((index as usize).wrapping_sub(1))
+        let page = self.pages.get((index as usize).wrapping_sub(1))?;
+        Some(View {
+            slots: &page.slots,
+            shift: page.shift,
+        })
+    }
+
+    /// The slots of the lowest pages, that with this number among them.
+    fn lowest_for(&mut self, number: u64) -> &mut [Slot] {
+        let wanted = ((number + 1) * PAGE_BYTES) as usize;
+        while self.lowest.len() < wanted {
+            self.numbers.insert(self.lowest.len() as u64 >> PAGE_BITS);
+            let longer = self.lowest.len() + PAGE_BYTES as usize;
+            self.lowest.resize(longer, Slot::EMPTY);
+        }
+        &mut self.lowest
     }
 
     #[inline(never)]

@@ -1,78 +1,100 @@
-//! Reads a trace on a thread of its own, a few batches ahead of whoever uses them.
+//! Reads a trace on a thread of its own, ahead of whoever uses it.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use verdict_events::{Event, TraceError, TraceSource};
+use verdict_events::{Digest, Event, TraceError, TraceSource};
 
 use crate::repeats::Repeats;
 
 /// Batches that may wait. All of them together still fit a third-level cache.
 const BATCHES_AHEAD: usize = 8;
 
-/// Events, and the indices of those that matter if that was asked for.
-#[derive(Default)]
-struct Batch {
-    events: Vec<Event>,
-    fresh: Vec<u32>,
-}
+/// Digests that may wait, and the number of events with which one is handed over. Whoever waits for the other side sleeps, and
+/// to be woken takes as long as reading hundreds of events: it should be rare.
+const DIGESTS_AHEAD: usize = 4;
+const DIGEST_EVENTS: u32 = 1 << 15;
 
 /// Gives each batch of `source` to `take`, in trace order, until the trace ends or one of them fails.
 pub fn read_ahead<E: From<TraceError>>(
     source: &mut (dyn TraceSource + Send),
     mut take: impl FnMut(&[Event]) -> Result<(), E>,
 ) -> Result<(), E> {
-    read_ahead_finding(Find::Nothing, source, |batch, _| take(batch))
+    let fill = |batch: &mut Vec<Event>| {
+        source.next_batch(batch)?;
+        Ok(!batch.is_empty())
+    };
+    fill_ahead(BATCHES_AHEAD, fill, |batch| take(batch))
 }
 
-/// What is found out about a batch where it is read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Find {
-    Nothing,
-    /// The indices of the events that matter to those who skip repeated accesses.
-    Fresh,
-}
-
-/// As [`read_ahead()`], with what is to be found out about each batch.
-pub(crate) fn read_ahead_finding<E: From<TraceError>>(
-    find: Find,
+/// Gives digests of `source` to `take`, in trace order and without the repeated accesses if there is something to find them, until
+/// the trace ends or one of them fails.
+pub(crate) fn digest_ahead<E: From<TraceError>>(
+    mut repeats: Option<Repeats>,
     source: &mut (dyn TraceSource + Send),
-    mut take: impl FnMut(&[Event], Option<&[u32]>) -> Result<(), E>,
+    take: impl FnMut(&Digest) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (filled, batches) = sync_channel(BATCHES_AHEAD);
-    let (used, empty) = sync_channel(BATCHES_AHEAD);
-    let find_fresh = find == Find::Fresh;
-    let mut repeats = find_fresh.then(Repeats::new);
+    let mut end = None;
+    let fill = move |digest: &mut Digest| {
+        digest.clear();
+        while end.is_none() && digest.events() < DIGEST_EVENTS {
+            let (steps, events) = (digest.steps().len(), digest.events());
+            match source.next_digest(digest) {
+                Ok(()) if digest.events() == events => end = Some(Ok(false)),
+                Ok(()) => {}
+                Err(error) => end = Some(Err(error)),
+            }
+            if let Some(repeats) = &mut repeats {
+                repeats.leave_out(digest, steps);
+            }
+        }
+        // What was read before an error comes before it.
+        match digest.events() {
+            0 => end.take().unwrap_or(Ok(false)),
+            _ => Ok(true),
+        }
+    };
+    fill_ahead(DIGESTS_AHEAD, fill, take)
+}
+
+/// Gives what `fill` fills to `take`, until `fill` says that there was nothing more, or one of them fails.
+fn fill_ahead<T: Default + Send, E: From<TraceError>>(
+    ahead: usize,
+    fill: impl FnMut(&mut T) -> Result<bool, TraceError> + Send,
+    mut take: impl FnMut(&T) -> Result<(), E>,
+) -> Result<(), E> {
+    let (filled, full) = sync_channel(ahead);
+    let (used, empty) = sync_channel(ahead);
     thread::scope(|scope| {
-        scope.spawn(move || read(source, repeats.as_mut(), &filled, &empty));
+        scope.spawn(move || keep_filling(fill, &filled, &empty));
         // An early return drops both ends here, at which the reader stops.
-        for batch in batches {
-            let batch: Batch = batch?;
-            take(&batch.events, find_fresh.then_some(&batch.fresh))?;
-            // With more batches back than fit, or no reader any more, this one is dropped.
-            let _ = used.try_send(batch);
+        for one in full {
+            let one: T = one?;
+            take(&one)?;
+            // With more back than fit, or no reader any more, this one is dropped.
+            let _ = used.try_send(one);
         }
         Ok(())
     })
 }
 
-fn read(
-    source: &mut (dyn TraceSource + Send),
-    mut repeats: Option<&mut Repeats>,
-    filled: &SyncSender<Result<Batch, TraceError>>,
-    empty: &Receiver<Batch>,
+fn keep_filling<T: Default>(
+    mut fill: impl FnMut(&mut T) -> Result<bool, TraceError>,
+    filled: &SyncSender<Result<T, TraceError>>,
+    empty: &Receiver<T>,
 ) {
     loop {
-        let mut batch = empty.try_recv().unwrap_or_default();
-        let read = source.next_batch(&mut batch.events);
-        if read.is_ok() && batch.events.is_empty() {
-            return;
-        }
-        if let Some(repeats) = &mut repeats {
-            repeats.find_fresh(&batch.events, &mut batch.fresh);
-        }
-        let failed = read.is_err();
-        if filled.send(read.map(|()| batch)).is_err() || failed {
+        let mut one = empty.try_recv().unwrap_or_default();
+        let sent = match fill(&mut one) {
+            Ok(true) => filled.send(Ok(one)),
+            Ok(false) => return,
+            Err(error) => {
+                // Nobody to be told is as good as having told.
+                let _ = filled.send(Err(error));
+                return;
+            }
+        };
+        if sent.is_err() {
             return;
         }
     }
@@ -138,13 +160,27 @@ mod tests {
             batches_left: 20,
         };
         let mut batches = 0;
-        let told = read_ahead_finding(Find::Fresh, &mut source, |batch, fresh| {
-            let fresh = fresh.expect("asked for");
-            assert!(fresh.is_sorted() && fresh.len() < batch.len());
+        let told = read_ahead(&mut source, |_| {
             batches += 1;
             Ok::<(), TraceError>(())
         });
         assert_eq!(batches, 20);
+        assert!(told.unwrap_err().to_string().contains("ends here"));
+    }
+
+    #[test]
+    fn an_error_comes_after_the_digest_of_what_was_read_before_it() {
+        let mut source = Cut {
+            whole: Generator::new(options()),
+            batches_left: 20,
+        };
+        let (mut digests, mut events) = (0, 0);
+        let told = digest_ahead(None, &mut source, |digest| {
+            digests += 1;
+            events += digest.events();
+            Ok::<(), TraceError>(())
+        });
+        assert_eq!((digests, events), (2, 20 * 2048));
         assert!(told.unwrap_err().to_string().contains("ends here"));
     }
 

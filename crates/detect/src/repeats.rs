@@ -3,24 +3,22 @@
 //! This needs nothing but the trace itself, so it can be done where the trace is read, while detectors work on what was read
 //! before.
 
-use verdict_events::{Access, Event, EventKind, ThreadId};
+use verdict_events::{Between, Digest, Event, EventKind, ThreadId};
 
-/// 1024 x 16 bytes: half of a first-level cache.
-const PLACES_BITS: u32 = 10;
-/// Sizes below 2^7 and addresses below 2^56 fit a key together with what the access does.
-const SIZES: u32 = 1 << 7;
-const ADDRESSES: u64 = 1 << 56;
+/// 512 x 16 bytes: a quarter of a first-level cache. Twice as many would find one more of a hundred.
+const PLACES_BITS: u32 = 9;
 /// 2^64 divided by the golden ratio: neighbouring addresses get places far from each other.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The last plain access that fell on each place of a table. Forgets at any time, but never remembers what was not.
 pub(crate) struct Repeats {
     places: Box<[Place; 1 << PLACES_BITS]>,
-    is_empty: bool,
     /// By thread: how many times it synchronised or did anything else that is no plain access, or was joined.
     ended: Vec<u32>,
     /// How many times memory was allocated or freed, by anyone.
     reuses: u32,
+    /// The one that accesses are in now.
+    segment: Segment,
 }
 
 #[derive(Clone, Copy)]
@@ -35,82 +33,65 @@ struct Place {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Segment(u64);
 
-const NOTHING: Place = Place {
-    segment: Segment(u64::MAX),
-    key: 0,
-};
+impl Default for Segment {
+    /// None that there is.
+    fn default() -> Segment {
+        Segment(u64::MAX)
+    }
+}
 
 impl Repeats {
     pub fn new() -> Repeats {
+        let nothing = Place {
+            segment: Segment::default(),
+            key: 0,
+        };
         Repeats {
-            places: Box::new([NOTHING; 1 << PLACES_BITS]),
-            is_empty: true,
+            places: Box::new([nothing; 1 << PLACES_BITS]),
             ended: Vec::new(),
             reuses: 0,
+            segment: Segment::default(),
         }
     }
 
-    /// Replaces the content of `fresh` by the indices of all events of a batch but plain accesses to bytes that the same
-    /// thread has accessed in the same segment, by a write if it is one, and that have not become a fresh object since.
-    pub fn find_fresh(&mut self, batch: &[Event], fresh: &mut Vec<u32>) {
-        // What is left of an earlier batch is written over. One more than needed: each index is put down before it is known
-        // whether it stays.
-        fresh.resize(batch.len() + 1, 0);
-        let mut count = 0;
-        let mut segment = NOTHING.segment;
-        let mut thread = None;
-        for (index, event) in (0..).zip(batch) {
-            fresh[count] = index;
-            let (access, is_write) = match &event.kind {
-                EventKind::Read(access) => (access, false),
-                EventKind::Write(access) => (access, true),
-                kind => {
-                    self.end_segments(event.thread, kind);
-                    thread = None;
-                    count += 1;
-                    continue;
-                }
-            };
-            if thread != Some(event.thread) {
-                thread = Some(event.thread);
-                segment = self.segment(event.thread);
+    /// Leaves out of a digest, from the step with number `first` on, accesses to bytes that the same thread has accessed in the
+    /// same segment, by a write if it is one, and that have not become a fresh object since. Not all of them: that would take
+    /// too long. What comes before is what it was given last, or nothing.
+    pub fn leave_out(&mut self, digest: &mut Digest, first: usize) {
+        let mut segment = self.segment;
+        digest.leave_out(first, |step, others| {
+            if step.size() != 0 {
+                return self.repeats(step.key(), segment);
             }
-            count += usize::from(!self.repeats(access, is_write, segment));
-        }
-        fresh.truncate(count);
-        self.is_empty &= batch.is_empty();
+            match step.between() {
+                Between::Thread(thread) => segment = self.segment_of(thread),
+                Between::Other(number) => self.pass(&others[number]),
+            }
+            false
+        });
+        self.segment = segment;
     }
 
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        if !self.is_empty {
-            self.places.fill(NOTHING);
-            self.is_empty = true;
-        }
-    }
-
-    /// Whether an access repeats another. Remembers it otherwise.
+    /// Whether an access, in the segment in which its thread is, repeats another. Remembers it otherwise.
     #[inline(always)]
-    fn repeats(&mut self, access: &Access, is_write: bool, segment: Segment) -> bool {
-        let addr = access.addr.0;
-        if (addr / ADDRESSES) | u64::from(access.size / SIZES) != 0 {
-            return false;
-        }
-        let key = addr << 8 | u64::from(access.size) << 1 | u64::from(is_write);
-        let place = &mut self.places[(addr.wrapping_mul(SPREAD) >> (64 - PLACES_BITS)) as usize];
+    fn repeats(&mut self, key: u64, segment: Segment) -> bool {
+        let place = (key >> 8).wrapping_mul(SPREAD) >> (64 - PLACES_BITS);
+        let place = &mut self.places[place as usize];
         // To a read, it does not matter whether the other was one. No branches: half of the accesses repeat another,
         // and nothing foretells which.
-        let any = u64::from(!is_write);
+        let any = !key & 1;
         let repeats = (place.segment == segment) & (place.key | any == key | any);
         place.segment = segment;
         place.key = if repeats { place.key } else { key };
         repeats
     }
 
-    /// Each event adds at most one to the number of a thread's segment: in a trace that can be analysed, none comes back.
+    /// Passes what goes into a digest as it is. Each event adds at most one to the number of a
+    /// thread's segment: in a trace that can be analysed, none comes back.
     #[inline(never)]
-    fn end_segments(&mut self, thread: ThreadId, kind: &EventKind) {
-        match *kind {
+    fn pass(&mut self, event: &Event) {
+        let thread = event.thread;
+        match event.kind {
             EventKind::Allocate { .. } | EventKind::Free { .. } => {
                 self.reuses = self.reuses.wrapping_add(1)
             }
@@ -123,14 +104,15 @@ impl Repeats {
         }
     }
 
+    /// The segment in which a thread is.
+    fn segment_of(&mut self, thread: ThreadId) -> Segment {
+        let number = self.ended(thread).wrapping_add(self.reuses);
+        Segment(u64::from(thread.0) << 32 | u64::from(number))
+    }
+
     fn end_segment(&mut self, thread: ThreadId) {
         let ended = self.ended(thread);
         *ended = ended.wrapping_add(1);
-    }
-
-    fn segment(&mut self, thread: ThreadId) -> Segment {
-        let number = self.ended(thread).wrapping_add(self.reuses);
-        Segment(u64::from(thread.0) << 32 | u64::from(number))
     }
 
     fn ended(&mut self, thread: ThreadId) -> &mut u32 {
@@ -145,7 +127,7 @@ impl Repeats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use verdict_events::{Addr, LockMode, SiteId, SyncId};
+    use verdict_events::{Access, Addr, LockMode, SiteId, SyncId};
 
     fn event(thread: u32, kind: EventKind) -> Event {
         Event {
@@ -171,9 +153,19 @@ mod tests {
         event(thread, EventKind::Write(access(addr, size)))
     }
 
+    /// Also if the digest grows event by event.
     fn fresh(batch: &[Event]) -> Vec<u32> {
-        let mut fresh = vec![7; 3];
-        Repeats::new().find_fresh(batch, &mut fresh);
+        let fresh_of = |parts: usize| {
+            let (mut digest, mut repeats) = (Digest::new(), Repeats::new());
+            for part in batch.chunks(parts) {
+                let first = digest.steps().len();
+                digest.extend(part);
+                repeats.leave_out(&mut digest, first);
+            }
+            digest.told().map(|(index, _)| index).collect()
+        };
+        let fresh = fresh_of(batch.len());
+        assert_eq!(fresh, fresh_of(1));
         fresh
     }
 
@@ -210,15 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cleared_is_fresh() {
-        let mut repeats = Repeats::new();
-        let (batch, mut fresh) = ([read(1, 64, 8)], Vec::new());
-        repeats.find_fresh(&batch, &mut fresh);
-        assert_eq!(fresh, [0]);
-        repeats.find_fresh(&batch, &mut fresh);
-        assert_eq!(fresh, []);
-        repeats.clear();
-        repeats.find_fresh(&batch, &mut fresh);
-        assert_eq!(fresh, [0]);
+    fn repeated_accesses_are_found_across_digests() {
+        let (mut digest, mut repeats) = (Digest::new(), Repeats::new());
+        let mut told = || {
+            digest.clear();
+            digest.extend(&[read(1, 64, 8)]);
+            repeats.leave_out(&mut digest, 0);
+            digest.told().count()
+        };
+        assert_eq!([told(), told()], [1, 0]);
     }
 }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod describe;
+mod digest;
 mod error;
 mod event;
 mod export;
@@ -21,6 +22,7 @@ mod open;
 mod source;
 mod text;
 
+pub use digest::{Between, Digest, Step};
 pub use error::{TraceError, WriteError};
 pub use event::{Access, Event, EventKind, LockMode, MemoryOrder};
 pub use export::{TraceWriter, create};

@@ -1,12 +1,24 @@
 //! Where events come from: the seam between trace readers and everything that consumes traces.
 
-use crate::{Addr, Event, SiteId, SyncId, ThreadId, TraceError};
+use crate::{Addr, Digest, Event, SiteId, SyncId, ThreadId, TraceError};
 
 /// A stream of events in trace order, from a file of any format or from a live replay.
 pub trait TraceSource {
     /// Replaces the content of `batch` by the next events in trace order. Empty at the end of the trace.
     /// After an error nothing more can be read; the events of earlier batches stay valid.
     fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError>;
+
+    /// Appends the next events in trace order to a digest, none at the end of the trace. After an error nothing more can be
+    /// read, and of what came last, only a part may be there.
+    fn next_digest(&mut self, digest: &mut Digest) -> Result<(), TraceError> {
+        let mut batch = std::mem::take(&mut digest.batch);
+        let read = self.next_batch(&mut batch);
+        if read.is_ok() {
+            digest.extend(&batch);
+        }
+        digest.batch = batch;
+        read
+    }
 
     /// Names of what has been delivered so far.
     fn names(&self) -> &dyn Names;
@@ -15,6 +27,10 @@ pub trait TraceSource {
 impl<S: TraceSource + ?Sized> TraceSource for Box<S> {
     fn next_batch(&mut self, batch: &mut Vec<Event>) -> Result<(), TraceError> {
         (**self).next_batch(batch)
+    }
+
+    fn next_digest(&mut self, digest: &mut Digest) -> Result<(), TraceError> {
+        (**self).next_digest(digest)
     }
 
     fn names(&self) -> &dyn Names {

@@ -3,7 +3,8 @@
 use super::encode::sign_first;
 use super::shape::{OperandKind, READ, Shape, WRITE};
 use super::varint::{Cursor, Expected};
-use crate::{Access, Addr, Event, EventKind, SiteId, ThreadId};
+use crate::digest::{End, low_bits};
+use crate::{Access, Addr, Digest, Event, EventKind, SiteId, ThreadId};
 
 /// How many threads and sites have been named: events may use no others.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +33,8 @@ pub(crate) struct FrameEvents {
     next: usize,
 }
 
-/// A shape, and where its events are. Sixteen bytes, so that the table of a frame with thousands of shapes stays
-/// in the second-level cache.
+/// A shape, and where its events are. Small, so that the table of a frame with thousands of shapes stays in the second-level
+/// cache.
 struct Cell {
     thread: ThreadId,
     site: SiteId,
@@ -42,6 +43,8 @@ struct Cell {
     last: u16,
     code: u8,
     detail: u8,
+    /// If it is one of plain accesses, what a digest says of it.
+    low: u8,
 }
 
 impl FrameEvents {
@@ -97,6 +100,26 @@ impl FrameEvents {
         for events in batch.chunks_mut(CHUNK) {
             self.decode(events)?;
         }
+        self.check_end()
+    }
+
+    /// Appends the next events to a digest, at most `limit`.
+    pub(crate) fn take_digest(
+        &mut self,
+        limit: usize,
+        digest: &mut Digest,
+    ) -> Result<(), Expected> {
+        let mut left = limit.min(self.remaining());
+        let mut end = digest.end(left);
+        while left > 0 {
+            let count = left.min(CHUNK);
+            self.decode_digest(count, &mut end)?;
+            left -= count;
+        }
+        self.check_end()
+    }
+
+    fn check_end(&self) -> Result<(), Expected> {
         if self.remaining() == 0 && self.extras != self.body.len() {
             return Err("the end of the body after its last event");
         }
@@ -130,6 +153,38 @@ impl FrameEvents {
         }
         self.extras = extras.at;
         self.next += events.len();
+        Ok(())
+    }
+
+    /// As [`FrameEvents::decode`], without making events of plain accesses.
+    fn decode_digest(&mut self, count: usize, end: &mut End<'_>) -> Result<(), Expected> {
+        let [shapes, steps] = [0, 2].map(|plane| self.numbers(plane, count));
+        let mut extras = Extras {
+            body: &self.body,
+            at: self.extras,
+        };
+        let mut operand_max = 0;
+        for (&shape, &step) in shapes[..count].iter().zip(&steps[..count]) {
+            let cell = self.cells.get_mut(usize::from(shape));
+            let cell = cell.ok_or("the number of a shape")?;
+            cell.last = cell.last.wrapping_add(sign_first(step));
+            operand_max = operand_max.max(cell.last);
+            let operand = self.operands[usize::from(cell.last)];
+            let low = cell.low;
+            if low != 0 && end.access(cell.thread, cell.site, operand, low) {
+                continue;
+            }
+            let event = match cell.plain_access(operand) {
+                Some(plain) => plain,
+                None => cell.unusual(operand, &mut extras, self.known)?,
+            };
+            end.event(&event);
+        }
+        if usize::from(operand_max) >= self.operand_count {
+            return Err("the number of an operand");
+        }
+        self.extras = extras.at;
+        self.next += count;
         Ok(())
     }
 
@@ -250,6 +305,10 @@ fn read_shapes(
             last: 0,
             code: shape.code,
             detail: shape.detail,
+            low: match (shape.code, shape.detail) {
+                (READ | WRITE, 0) => low_bits(shape.size, shape.code == WRITE),
+                _ => 0,
+            },
         });
     }
     Ok(())

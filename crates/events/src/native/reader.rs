@@ -10,7 +10,7 @@ use super::frame::{
 use super::index::{End, read_threads};
 use super::names_frame;
 use super::varint::Cursor;
-use crate::{Event, NameTable, Names, ThreadId, TraceError, TraceSource};
+use crate::{Digest, Event, NameTable, Names, ThreadId, TraceError, TraceSource};
 
 /// Events in one batch: few enough to stay in the second-level cache.
 pub(crate) const BATCH_EVENTS: usize = 2048;
@@ -199,6 +199,14 @@ impl<R: Read> TraceSource for NativeReader<R> {
             batch.clear();
         }
         taken
+    }
+
+    fn next_digest(&mut self, digest: &mut Digest) -> Result<(), TraceError> {
+        if self.current.remaining() == 0 && !self.next_events_frame()? {
+            return Ok(());
+        }
+        let taken = self.current.take_digest(BATCH_EVENTS, digest);
+        taken.map_err(|expected| self.problem(expected))
     }
 
     fn names(&self) -> &dyn Names {
