@@ -200,9 +200,19 @@ impl Blocks {
     /// How many posts of `thread` precede the blocks with this clock.
     #[inline]
     pub fn clock(&self, clock: u32, thread: u32) -> u32 {
-        let (piece, slot) = (thread as usize / PIECE, thread as usize % PIECE);
-        let piece = self.clocks[clock as usize * self.pieces_each + piece];
-        self.pieces[piece as usize][slot]
+        self.in_piece(self.piece(clock, thread), thread)
+    }
+
+    /// Where [`Blocks::clock`] finds its answer.
+    #[inline]
+    pub fn piece(&self, clock: u32, thread: u32) -> u32 {
+        self.clocks[clock as usize * self.pieces_each + thread as usize / PIECE]
+    }
+
+    /// The count of a thread in a piece.
+    #[inline]
+    pub fn in_piece(&self, piece: u32, thread: u32) -> u32 {
+        self.pieces[piece as usize][thread as usize % PIECE]
     }
 
     /// How many bytes it takes in memory, about.

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use verdict_detect::{AccessKind, RaceSet, Side};
 use verdict_events::{Addr, Position, ThreadId};
 
-use crate::order::Order;
+use crate::order::{GLANCE, Order};
 use crate::record::{NONE, Record, What};
 
 /// Kinds of access that race with the same others.
@@ -176,14 +176,17 @@ impl<'a> Kernel<'a> {
     /// Whether two of these accesses race.
     fn is_racy(&mut self, records: &[Record]) -> bool {
         self.past.iter_mut().for_each(Past::clear);
-        for record in records {
-            let class = Class::of(record.what.kind());
-            for &rival in class.rivals() {
-                if !self.past[rival as usize].precedes(record.block, self.order) {
-                    return true;
+        for some in records.chunks(GLANCE) {
+            self.order.glance(some.iter().map(|record| record.block));
+            for record in some {
+                let class = Class::of(record.what.kind());
+                for &rival in class.rivals() {
+                    if !self.past[rival as usize].precedes(record.block, self.order) {
+                        return true;
+                    }
                 }
+                self.past[class as usize].add(record.block, self.order);
             }
-            self.past[class as usize].add(record.block, self.order);
         }
         false
     }

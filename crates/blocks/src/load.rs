@@ -76,6 +76,8 @@ fn read_blocks(store: &dyn Store, index: &Index, id: FrameId) -> Result<Blocks, 
 pub(crate) struct Covers {
     /// By place: a unit, or [`LIST`] and an index into `lists`, or `NONE`.
     by_place: Vec<u32>,
+    /// By place, a bit each: whether it covers any. Most cover none, and this fits a second-level cache.
+    any: Vec<u64>,
     /// Units, each with the one before it if that touches it.
     lists: Vec<Vec<(u32, u32)>>,
 }
@@ -87,12 +89,14 @@ impl Covers {
     pub fn new(shared: &Shared, place_count: u64, wanted: impl Fn(u32) -> bool) -> Covers {
         let mut covers = Covers {
             by_place: vec![NONE; place_count as usize],
+            any: vec![0; place_count.div_ceil(64) as usize],
             lists: Vec::new(),
         };
         for (place, units) in &shared.places {
             if !units.iter().any(|&unit| wanted(unit)) {
                 continue;
             }
+            covers.any[*place as usize / 64] |= 1 << (*place % 64);
             covers.by_place[*place as usize] = match units[..] {
                 [unit] => unit,
                 _ => {
@@ -104,6 +108,16 @@ impl Covers {
             };
         }
         covers
+    }
+
+    /// What stands for the units that a place covers, if there are any and the place is one of those that there are.
+    #[inline(always)]
+    fn get(&self, place: u32) -> Option<u32> {
+        let bits = *self.any.get(place as usize / 64)?;
+        match bits >> (place % 64) & 1 {
+            0 => None,
+            _ => Some(self.by_place[place as usize]),
+        }
     }
 }
 
@@ -136,13 +150,9 @@ pub(crate) fn read_records(
     let blocks = &order.frame(id).blocks;
     let places = covers.by_place.len() as u64;
     let mut outside = false;
-    let wanted = |place: u32| match covers.by_place.get(place as usize) {
-        Some(&NONE) => None,
-        Some(&found) => Some(found),
-        None => {
-            outside = true;
-            None
-        }
+    let wanted = |place: u32| {
+        outside |= u64::from(place) >= places;
+        covers.get(place)
     };
     let decoded = for_each_entry(&bytes, blocks, wanted, |found, nth, entry| {
         let record = |unit: u32, previous: u32| Record {

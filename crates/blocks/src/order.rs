@@ -1,8 +1,13 @@
 //! Which block precedes which.
 
+use std::hint::black_box;
+
 use crate::frame::Blocks;
 use crate::index::Index;
 use crate::load::FrameId;
+
+/// How many blocks [`Order::glance`] looks at: about as many as a processor can wait for at once.
+pub(crate) const GLANCE: usize = 32;
 
 /// The blocks of some threads, with their clocks.
 pub struct Order {
@@ -93,6 +98,30 @@ impl Order {
     pub(crate) fn known(&self, block: u32, thread: u32) -> u32 {
         let block = &self.blocks[block as usize];
         self.frames[block.frame as usize].clock(block.clock, thread)
+    }
+
+    /// Reads what it takes to compare each block with the one before it. With many blocks all of that lies in cold memory, each
+    /// piece where the one before it says: like this, the processor waits for all blocks at once and not for each in turn.
+    #[inline]
+    pub(crate) fn glance(&self, blocks: impl Iterator<Item = u32>) {
+        let mut known = [Known::default(); GLANCE];
+        let mut count = 0;
+        for (block, known) in blocks.zip(&mut known) {
+            *known = self.blocks[block as usize];
+            count += 1;
+        }
+        let mut pieces = [0; GLANCE];
+        let mut before = 0;
+        for (block, piece) in known[..count].iter().zip(&mut pieces) {
+            *piece = self.frames[block.frame as usize].piece(block.clock, before);
+            before = block.thread;
+        }
+        let (mut before, mut seen) = (0, 0);
+        for (block, &piece) in known[..count].iter().zip(&pieces) {
+            seen ^= self.frames[block.frame as usize].in_piece(piece, before);
+            before = block.thread;
+        }
+        black_box(seen);
     }
 
     /// Whether `earlier` precedes `later`, which begins after it.

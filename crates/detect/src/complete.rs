@@ -42,12 +42,15 @@ pub(crate) struct Complete<G> {
     is_misled: bool,
 }
 
-/// Reads and writes apart, since reads need to look at writes only.
+/// Reads and writes apart, since reads need to look at writes only. One cache line.
 #[derive(Default)]
+#[repr(align(64))]
 pub(crate) struct State {
     reads: Log,
     writes: Log,
 }
+
+const _: () = assert!(size_of::<State>() == 64, "a state is one cache line");
 
 impl<G: Guard> Complete<G> {
     pub fn new(guard: G, by: PairBy, keep: Keep) -> Complete<G> {
