@@ -1,5 +1,6 @@
 //! What copies try from the moment before an instance, and what that says.
 
+use crate::blame::{Harm, Runs};
 use crate::output::difference;
 use crate::state::Compared;
 use crate::{Class, Evidence, Instance, Options, Primary, ReplayOutcome, Verdict};
@@ -13,23 +14,27 @@ use verdict_schedule::SplitMix;
 /// How much longer than the primary an alternate may be (Kasikci et al. 2015, section 5).
 const LONGER: u64 = 5;
 /// Room for programs that are over in no time.
-const EXTRA_INSTRUCTIONS: u64 = 20_000_000;
+const EXTRA_INSTRUCTIONS: u64 = 500_000_000;
 /// Segments that are brought together may be some way apart.
 const APART_MAX: u64 = 200_000_000;
 
 /// One thing that a copy tries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Try {
-    /// The two segments as they were, until both threads stand here.
-    RecordedSegments(Option<[SegmentEnd; 2]>),
+    /// The two segments as they were, until both threads stand here; the first thread passes the place where it shall stop
+    /// so many times.
+    RecordedSegments(Option<[SegmentEnd; 2]>, u32),
     /// The two segments the other way round; the first thread passes the place where it shall stop so many times.
     SwappedSegments(Option<[SegmentEnd; 2]>, u32),
     /// The same, between the load and the store of the first access, if that is an update in place.
     SplitSegments([SegmentEnd; 2]),
     /// The second access between the load and the store of the first one, to the end.
     Split,
-    /// The other order to the end; with a seed, everything after it at random.
+    /// The other order to the end; with a seed, everything after it at random. A call is made as a whole.
     Alternate(Option<u64>),
+    /// The other order, where the second access is made inside of a call: the first one comes right after it, before the rest
+    /// of the call.
+    Inside,
     /// The recorded order, with the first access as late as the second one allows. (Sen 2008: two accesses that face each
     /// other may do harm in either order.)
     Late,
@@ -44,6 +49,9 @@ pub(crate) fn tries(options: &Options, instance: &Instance) -> Vec<Try> {
         .map(|_| random.next_u64() >> 16)
         .collect();
     let mut tries = vec![Try::Alternate(None), Try::Late];
+    if instance.calls[1] {
+        tries.push(Try::Inside);
+    }
     if instance.first.write && instance.second.write {
         tries.push(Try::Split);
     }
@@ -73,6 +81,10 @@ impl Try {
             })
             .to_vec();
         request.freeing = options.freeing.clone();
+        if !request.compare_memory {
+            request.properties = options.properties.clone();
+            request.watched.extend(options.looked_at());
+        }
         request.recording = recording;
         request
     }
@@ -98,8 +110,11 @@ impl Try {
                 skips,
             })
         };
+        // Where the recorded execution crashes, it is noted how often threads come by there.
+        let crash = primary.scene.as_ref().and_then(|scene| scene.instruction());
         let alternate = |first: RacingAccess, second: RacingAccess, order, seed| Request {
-            watched: racing.clone(),
+            watched: racing.iter().copied().chain(crash).collect(),
+            log_watched: crash.is_some(),
             instructions_max: Some(limit),
             ..Request::new(RunSchedule::Alternate {
                 first,
@@ -110,8 +125,8 @@ impl Try {
             })
         };
         match self {
-            Try::RecordedSegments(wanted) => {
-                segments(first, second, wanted, SegmentsStart::Second, 0)
+            Try::RecordedSegments(wanted, skips) => {
+                segments(first, second, wanted, SegmentsStart::Second, skips)
             }
             Try::SwappedSegments(wanted, skips) => {
                 segments(second, first, wanted, SegmentsStart::First, skips)
@@ -120,14 +135,21 @@ impl Try {
                 loaded: true,
                 ..segments(second, first, Some(wanted), SegmentsStart::First, 0)
             },
-            Try::Alternate(seed) => alternate(first, second, AccessOrder::Turned, seed),
+            Try::Alternate(seed) => Request {
+                whole_calls: true,
+                ..alternate(first, second, AccessOrder::Turned, seed)
+            },
+            Try::Inside => alternate(first, second, AccessOrder::Turned, None),
             Try::Split => Request {
                 loaded: true,
                 ..alternate(first, second, AccessOrder::Turned, None)
             },
             Try::Late => alternate(first, second, AccessOrder::Kept, None),
             // The recorded order is kept, too: what is random comes after it.
-            Try::Control(seed) => alternate(second, first, AccessOrder::Turned, Some(seed)),
+            Try::Control(seed) => Request {
+                whole_calls: true,
+                ..alternate(second, first, AccessOrder::Turned, Some(seed))
+            },
         }
     }
 }
@@ -143,6 +165,7 @@ pub(crate) struct Judged {
 /// Puts together what the copies of one instance came to.
 pub(crate) fn judge(
     primary: &Primary,
+    instance: &Instance,
     compared: Option<Compared>,
     results: &[(Try, Copied)],
 ) -> Judged {
@@ -154,20 +177,30 @@ pub(crate) fn judge(
         verdict.instances.off_path = u64::from(compared.off_path);
         verdict.words = compared.words;
     }
-    let controls: Vec<&Exploration> = results
-        .iter()
-        .filter(|(tried, _)| matches!(tried, Try::Control(_)))
-        .filter_map(|(_, copied)| explored(copied))
-        .collect();
+    let of = |wanted: fn(&Try) -> bool| {
+        let those = results.iter().filter(move |(tried, _)| wanted(tried));
+        those.filter_map(|(_, copied)| explored(copied))
+    };
+    let enforced = |run: &&Exploration| is_enforced(run);
+    let runs = Runs {
+        primary,
+        instance,
+        turned: of(|tried| *tried == Try::Alternate(None)).find(enforced),
+        late: of(|tried| *tried == Try::Late).find(enforced),
+        controls: of(|tried| matches!(tried, Try::Control(_))).collect(),
+    };
     for (tried, copied) in results {
         let Some(alternate) = explored(copied) else {
             continue;
         };
         let class = match tried {
-            Try::Alternate(_) | Try::Split => class_of(primary, alternate, &controls, &mut verdict),
+            Try::Alternate(_) | Try::Split | Try::Inside => {
+                class_of(&runs, alternate, &mut verdict)
+            }
             // In the recorded order, only harm is news.
-            Try::Late if is_enforced(alternate) && fails(alternate) => {
-                harm(primary, alternate, &controls, &mut verdict)
+            Try::Late if is_enforced(alternate) => {
+                let harm = runs.harm_of_late(alternate);
+                blame(primary, alternate, harm, &mut verdict)
             }
             _ => continue,
         };
@@ -202,12 +235,7 @@ fn explored(copied: &Copied) -> Option<&Exploration> {
 }
 
 /// The class that one alternate speaks for; details go into the verdict if they are the worst so far.
-fn class_of(
-    primary: &Primary,
-    alternate: &Exploration,
-    controls: &[&Exploration],
-    verdict: &mut Verdict,
-) -> Option<Class> {
+fn class_of(runs: &Runs<'_>, alternate: &Exploration, verdict: &mut Verdict) -> Option<Class> {
     if !is_enforced(alternate) {
         if verdict.threads.is_empty() {
             verdict.threads = standing(&alternate.report.outcome);
@@ -220,12 +248,17 @@ fn class_of(
         verdict.not_covered.push(ended.detail);
         return None;
     }
-    if let Some(class) = harm(primary, alternate, controls, verdict) {
+    let primary = runs.primary;
+    let harm = runs.harm_of_turned(alternate);
+    if let Some(class) = blame(primary, alternate, harm, verdict) {
         return Some(class);
     }
-    let usual = |hash: u64| controls.iter().any(|control| control.output_hash == hash);
+    let same_hash = |run: &&Exploration| run.output_hash == alternate.output_hash;
+    let usual = runs.controls.iter().any(same_hash)
+        // What a crash leaves unsaid depends on when it comes, not on the order.
+        || primary.scene.is_some() && runs.late.iter().any(same_hash);
     let difference = difference(&primary.exploration, alternate)
-        .filter(|found| !found.only_interleaving && !usual(alternate.output_hash));
+        .filter(|found| !found.only_interleaving && !usual);
     let code_differs = ended.kind != primary.ended.kind && !primary.ended.kind.is_error();
     if difference.is_some() || code_differs {
         if verdict.output.is_none() {
@@ -243,40 +276,28 @@ fn is_enforced(alternate: &Exploration) -> bool {
     )
 }
 
-fn fails(alternate: &Exploration) -> bool {
-    Ended::of_exploration(alternate).kind.is_error()
-}
-
-/// Says that the specification is violated, where it is.
-fn harm(
-    primary: &Primary,
-    alternate: &Exploration,
-    controls: &[&Exploration],
-    verdict: &mut Verdict,
-) -> Option<Class> {
-    let ended = Ended::of_exploration(alternate);
-    let violation = violation(primary, &ended, controls)?;
-    if verdict.class != Some(Class::SpecViolated) {
-        verdict.threads = standing(&alternate.report.outcome);
-        verdict.looping = alternate.looping.clone();
-        verdict.place = place(&alternate.report.outcome);
-        verdict.consequence = Some(violation);
+/// Says that the specification is violated, where it is and the race is to blame.
+fn blame(primary: &Primary, run: &Exploration, harm: Harm, verdict: &mut Verdict) -> Option<Class> {
+    let (shown_by, either_way) = match harm {
+        Harm::No => return None,
+        Harm::EitherWay => {
+            verdict.either_way = Some(primary.ended.clone());
+            return None;
+        }
+        Harm::ByThisRun { either_way } => (run, either_way),
+        Harm::ByRecorded => (&*primary.exploration, false),
+    };
+    let ended = Ended::of_exploration(shown_by);
+    let known = verdict.class == Some(Class::SpecViolated);
+    // Better evidence is harm that only one of the orders does.
+    if !known || verdict.either_way.is_some() && !either_way {
+        verdict.threads = standing(&shown_by.report.outcome);
+        verdict.looping = shown_by.looping.clone();
+        verdict.place = place(&shown_by.report.outcome);
+        verdict.either_way = either_way.then(|| ended.clone());
+        verdict.consequence = Some(ended);
     }
     Some(Class::SpecViolated)
-}
-
-/// Something goes wrong in one order and not in the other.
-fn violation(primary: &Primary, ended: &Ended, controls: &[&Exploration]) -> Option<Ended> {
-    let usual = |kind: EndedKind| {
-        controls
-            .iter()
-            .any(|control| Ended::of_exploration(control).kind == kind)
-    };
-    if ended.kind.is_error() && ended.kind != primary.ended.kind && !usual(ended.kind) {
-        return Some(ended.clone());
-    }
-    let only_primary = primary.ended.kind.is_error() && !ended.kind.is_error();
-    only_primary.then(|| primary.ended.clone())
 }
 
 fn standing(outcome: &Outcome) -> Vec<WaitingThread> {
@@ -312,18 +333,20 @@ pub(crate) fn merge(all: &mut Verdict, judged: Judged) {
     }
     all.states_differ = all.states_differ.max(one.states_differ);
     all.k += one.k;
-    for what in one.not_covered {
-        if !all.not_covered.contains(&what) {
-            all.not_covered.push(what);
+    for what in &one.not_covered {
+        if !all.not_covered.contains(what) {
+            all.not_covered.push(what.clone());
         }
     }
+    let rank = |verdict: &Verdict| (verdict.class, verdict.either_way.is_some());
     let worse = match (all.class, one.class) {
         (None, Some(_)) => true,
-        (Some(all), Some(one)) => one < all,
+        (Some(_), Some(_)) => rank(&one) < rank(all),
         (_, None) => false,
     };
     if worse {
         all.class = one.class;
+        all.either_way = one.either_way;
         all.consequence = one.consequence;
         all.place = one.place;
         all.threads = one.threads;
@@ -333,20 +356,32 @@ pub(crate) fn merge(all: &mut Verdict, judged: Judged) {
     }
 }
 
-/// In a few words, what a recording of this alternate shows.
-pub(crate) fn shows(verdict: &Verdict) -> String {
-    match (&verdict.class, &verdict.consequence) {
-        (Some(Class::SpecViolated), Some(ended)) => ended.detail.clone(),
+/// The recordings that show a verdict: what shows the class comes first.
+pub(crate) fn evidence(alternate: PathBuf, primary: &Primary, verdict: &Verdict) -> Vec<Evidence> {
+    let violation = verdict.consequence.as_ref().map(|ended| &ended.detail);
+    let by_recorded = verdict.consequence.as_ref() == Some(&primary.ended);
+    let other = match (verdict.class, violation) {
+        (Some(Class::SpecViolated), Some(detail)) if !by_recorded => detail.clone(),
         (Some(Class::OutputDiffers), _) => "the other output".into(),
         (Some(Class::SingleOrdering), _) => "the other order is not possible".into(),
         _ => "the other order".into(),
+    };
+    let recorded = match violation {
+        Some(detail) if by_recorded => format!("the recorded order: {detail}"),
+        _ => "the recorded order".into(),
+    };
+    let mut both = vec![
+        Evidence {
+            path: alternate,
+            shows: other,
+        },
+        Evidence {
+            path: primary.recording.clone(),
+            shows: recorded,
+        },
+    ];
+    if by_recorded {
+        both.reverse();
     }
-}
-
-/// A recording's file and what it shows.
-pub(crate) fn evidence(path: PathBuf, verdict: &Verdict) -> Evidence {
-    Evidence {
-        shows: shows(verdict),
-        path,
-    }
+    both
 }

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod alternates;
+mod blame;
 mod instances;
 mod output;
 mod primary;
@@ -59,6 +60,10 @@ pub struct Options {
     pub segment_max: u64,
     /// Functions that end a segment: where threads synchronise.
     pub switch_points: Vec<u64>,
+    /// Expressions over global variables that shall hold, as written.
+    pub expressions: Vec<String>,
+    /// What shall hold, besides what the program itself asserts.
+    pub properties: Vec<verdict_protocol::Property>,
     /// Functions that free their first argument: a racing call of one writes the whole block.
     pub freeing: Vec<u64>,
 }
@@ -75,8 +80,18 @@ impl Default for Options {
             quantum: 100_000,
             segment_max: 1_000_000,
             switch_points: Vec::new(),
+            expressions: Vec::new(),
+            properties: Vec::new(),
             freeing: Vec::new(),
         }
+    }
+}
+
+impl Options {
+    /// Functions at whose beginning properties are looked at: where segments end.
+    pub(crate) fn looked_at(&self) -> impl Iterator<Item = u64> {
+        let any = !self.properties.is_empty();
+        self.switch_points.iter().copied().filter(move |_| any)
     }
 }
 
@@ -86,6 +101,12 @@ pub enum ClassifyError {
     /// The program could not be run.
     #[error(transparent)]
     Launch(#[from] verdict_launch::LaunchError),
+    /// A property makes no sense.
+    #[error("{why}")]
+    Property {
+        /// One sentence.
+        why: String,
+    },
     /// The program could not be run to its end in a private world.
     #[error("the program cannot be run in a private world: {why}")]
     Refused {

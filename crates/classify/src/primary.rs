@@ -1,9 +1,10 @@
 //! One execution serves all races: it is stopped before each instance that is tried.
 
 use crate::alternates::{Try, evidence, judge, merge, tries};
+use crate::blame::Scene;
 use crate::instances::{chosen, instances};
 use crate::state::{Came, Compared, came, compare, mirrored, same_ends};
-use crate::{ClassifyError, Evidence, Instance, Options, Race, ReplayOutcome, Verdict};
+use crate::{Class, ClassifyError, Instance, Options, Race, ReplayOutcome, Verdict};
 use std::path::{Path, PathBuf};
 use verdict_confirm::Ended;
 use verdict_explore::SegmentEnd;
@@ -21,6 +22,8 @@ const PRIMARY_MAX: u64 = 100_000_000_000;
 pub struct Primary {
     /// How it ends.
     pub ended: Ended,
+    /// What goes wrong, if something does.
+    pub(crate) scene: Option<Scene>,
     /// Instructions it takes.
     pub instructions: u64,
     /// Everything it had to say.
@@ -49,7 +52,11 @@ pub fn classify(
     if recorded {
         explorer.leave(LaterInput::Recorded, true)?;
     }
-    let primary = run_primary(&mut explorer, races, options, folder)?;
+    let mut primary = run_primary(&mut explorer, races, None, options, folder)?;
+    if let Some(crash) = primary.scene.as_ref().and_then(Scene::instruction) {
+        // Once more, to know how often threads come by there.
+        primary = run_primary(&mut explorer, races, Some(crash), options, folder)?;
+    }
     let mut verdicts: Vec<Verdict> = races.iter().map(|_| Verdict::unknown()).collect();
     let plan = plan(races, &primary, options, &mut verdicts);
     for (done, (race, instance)) in plan.iter().enumerate() {
@@ -74,7 +81,41 @@ pub fn classify(
         at.try_all(&mut verdicts[*race], file)?;
     }
     progress(plan.len(), plan.len());
+    explain(&primary, &mut verdicts);
     Ok((primary, verdicts))
+}
+
+/// What happens in either order of a race, and in only one order of another, is the other one's doing.
+fn explain(primary: &Primary, verdicts: &mut [Verdict]) {
+    let explained: Vec<Ended> = verdicts
+        .iter()
+        .filter(|verdict| verdict.either_way.is_none())
+        .filter_map(|verdict| verdict.consequence.clone())
+        .collect();
+    for verdict in verdicts.iter_mut() {
+        let doubtful = verdict.either_way.is_some() && verdict.class == Some(Class::SpecViolated);
+        if doubtful
+            && verdict
+                .consequence
+                .as_ref()
+                .is_some_and(|ended| explained.contains(ended))
+        {
+            verdict.class = Some(Class::KWitnessHarmless);
+            verdict.consequence = None;
+            verdict.place = None;
+            verdict.threads.clear();
+            verdict.looping.clear();
+        }
+    }
+    if primary.scene.is_some() && !explained.contains(&primary.ended) {
+        let what = format!(
+            "the recorded execution ends with: {}; no race that was tried explains that",
+            primary.ended.detail
+        );
+        if let Some(first) = verdicts.first_mut() {
+            first.not_covered.push(what);
+        }
+    }
 }
 
 fn refused(ending: &Ending) -> ClassifyError {
@@ -94,6 +135,7 @@ fn refused(ending: &Ending) -> ClassifyError {
 fn run_primary(
     explorer: &mut Explorer,
     races: &[Race],
+    crash: Option<u64>,
     options: &Options,
     folder: &Path,
 ) -> Result<Primary, ClassifyError> {
@@ -102,7 +144,10 @@ fn run_primary(
         watched: races
             .iter()
             .flat_map(|race| race.first.union(&race.second).copied())
+            .chain(crash)
+            .chain(options.looked_at())
             .collect(),
+        properties: options.properties.clone(),
         calls: races
             .iter()
             .flat_map(|race| race.first.union(&race.second).copied())
@@ -127,6 +172,7 @@ fn run_primary(
     match found {
         Some(Copied::Explored(exploration)) => Ok(Primary {
             ended: Ended::of_exploration(&exploration),
+            scene: Scene::of(&exploration),
             instructions: exploration.report.stats.instructions,
             exploration,
             recording,
@@ -220,7 +266,7 @@ impl At<'_> {
                 ends: other_ends,
             } if same_ends(ends, other_ends) => {
                 let compared = compare(changes, other, threads);
-                let compared = self.look_again(compared, changes, ends, threads)?;
+                let compared = self.look_again(compared, [changes, other], ends)?;
                 return self
                     .look_between(compared, changes, ends, threads)
                     .map(Some);
@@ -231,6 +277,7 @@ impl At<'_> {
         let longer = self.run_one(Try::SwappedSegments(Some(mirrored(ends)), 0))?;
         let (other, other_ends) = match came(&longer) {
             Came::Unknown => return Ok(None),
+            Came::Broken => return Ok(failed(ReplayOutcome::StateChange)),
             Came::ToTheEnd {
                 changes: other,
                 ends: came_to,
@@ -252,7 +299,7 @@ impl At<'_> {
             return Ok(failed(ReplayOutcome::StateChange));
         }
         // The recorded order runs on to where the other one came.
-        let recorded = self.run_one(Try::RecordedSegments(Some(mirrored(other_ends))))?;
+        let recorded = self.run_one(Try::RecordedSegments(Some(mirrored(other_ends)), 0))?;
         Ok(match came(&recorded) {
             Came::ToTheEnd { changes, ends } if same_ends(ends, other_ends) => {
                 Some(compare(changes, other, threads))
@@ -261,28 +308,45 @@ impl At<'_> {
         })
     }
 
-    /// A thread that polls comes by the same place every round. If the other order came there on another path and left another
+    /// A thread that polls comes by the same place every round. If one order came there on another path and left another
     /// state, it may have been a round too early.
     fn look_again(
         &mut self,
         compared: Compared,
-        changes: &MemoryChanges,
+        [changes, other]: [&MemoryChanges; 2],
         ends: [SegmentEnd; 2],
-        threads: [u32; 2],
     ) -> Result<Compared, ClassifyError> {
         if compared.outcome != ReplayOutcome::StateChange || !compared.off_path {
             return Ok(compared);
         }
-        let later = self.run_one(Try::SwappedSegments(Some(mirrored(ends)), 1))?;
-        let again = match came(&later) {
-            Came::ToTheEnd {
-                changes: other,
-                ends: came_to,
-            } if same_ends(ends, came_to) => compare(changes, other, threads),
-            _ => return Ok(compared),
-        };
-        let same = again.outcome == ReplayOutcome::NoStateChange;
-        Ok(if same { again } else { compared })
+        let threads = [self.instance.first.thread, self.instance.second.thread];
+        let later = [
+            Try::SwappedSegments(Some(mirrored(ends)), 1),
+            Try::RecordedSegments(Some(ends), 1),
+        ];
+        for (tried, copied) in self.try_each(&later)? {
+            let again = match (tried, came(&copied)) {
+                (
+                    Try::SwappedSegments(..),
+                    Came::ToTheEnd {
+                        changes: late,
+                        ends: at,
+                    },
+                ) if same_ends(ends, at) => compare(changes, late, threads),
+                (
+                    Try::RecordedSegments(..),
+                    Came::ToTheEnd {
+                        changes: late,
+                        ends: at,
+                    },
+                ) if at == ends => compare(late, other, threads),
+                _ => continue,
+            };
+            if again.outcome == ReplayOutcome::NoStateChange {
+                return Ok(again);
+            }
+        }
+        Ok(compared)
     }
 
     /// An update in place is a load and a store: the second access may come between them.
@@ -323,7 +387,10 @@ impl At<'_> {
     }
 
     fn try_all(&mut self, verdict: &mut Verdict, file: PathBuf) -> Result<(), ClassifyError> {
-        let segments = [Try::RecordedSegments(None), Try::SwappedSegments(None, 0)];
+        let segments = [
+            Try::RecordedSegments(None, 0),
+            Try::SwappedSegments(None, 0),
+        ];
         let orders = self.try_each(&segments)?;
         let compared = match orders.as_slice() {
             [(_, recorded), (_, swapped)] => self.replay(recorded, swapped)?,
@@ -336,20 +403,14 @@ impl At<'_> {
             true => Vec::new(),
             false => self.try_each(&tries(self.options, self.instance))?,
         };
-        let mut judged = judge(self.primary, compared, &results);
+        let mut judged = judge(self.primary, self.instance, compared, &results);
         let is_news = verdict
             .class
             .is_none_or(|class| judged.verdict.class < Some(class));
         if let (Some(tried), true) = (judged.shown_by, is_news) {
             let request = self.request(tried, Some(file.clone()));
             self.run(vec![request])?;
-            judged.verdict.evidence = vec![
-                evidence(file, &judged.verdict),
-                Evidence {
-                    path: self.primary.recording.clone(),
-                    shows: "the recorded order".into(),
-                },
-            ];
+            judged.verdict.evidence = evidence(file, self.primary, &judged.verdict);
         }
         merge(verdict, judged);
         Ok(())

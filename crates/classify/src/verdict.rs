@@ -25,6 +25,8 @@ pub struct Verdict {
     pub class: Option<Class>,
     /// For a violation: how the program ended.
     pub consequence: Option<Ended>,
+    /// What happens in either order, so that it is not, or perhaps not, this race's doing.
+    pub either_way: Option<Ended>,
     /// Where the thread to blame was then.
     pub place: Option<Box<CallStack>>,
     /// Everybody, where threads wait or do not come to an end, or where an order is impossible.
@@ -80,6 +82,7 @@ impl Verdict {
         Verdict {
             class: None,
             consequence: None,
+            either_way: None,
             place: None,
             threads: Vec::new(),
             looping: Vec::new(),

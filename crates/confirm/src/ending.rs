@@ -31,6 +31,8 @@ pub enum EndedKind {
     Exception,
     /// A sanitizer or the C library found memory misused.
     MemoryError,
+    /// What the user wants to hold does not.
+    Property,
     /// Everybody waits for somebody.
     Deadlock,
     /// Everybody who can run is in a loop that nothing can end.
@@ -67,6 +69,9 @@ impl Ended {
     /// Of a copy that reported.
     #[must_use]
     pub fn of_exploration(exploration: &Exploration) -> Self {
+        if let Some(property) = &exploration.violated {
+            return Ended::new(EndedKind::Property, format!("{property} does not hold"));
+        }
         let errors = error_output(exploration);
         match &exploration.report.outcome {
             Outcome::Exited { code } if *code == RUST_PANIC && errors.contains("panicked at") => {

@@ -104,6 +104,7 @@ mod tests {
             thread: 0,
             instructions: 0,
             retired: 0,
+            begun: (0, 0),
             accesses: vec![(address, len, write)],
         }
     }

@@ -81,6 +81,8 @@ pub struct Situation {
     pub sp: u64,
     /// Somebody waits for a time.
     pub sleepers: bool,
+    /// Who has the lock that the running thread has just begun to wait for.
+    pub owner: Option<u32>,
     /// The running thread's last system call was part of a lock: it is made or not by chance.
     pub by_chance: bool,
 }
@@ -103,6 +105,8 @@ pub struct Segments {
     ends: [Option<SegmentEnd>; 2],
     /// Times that the first thread passes where it shall stop.
     skips: u32,
+    /// It has been stopped there before a watched instruction, and will be asked about it once more when it goes on.
+    asked_again: bool,
     /// They stand where they shall.
     stopped: [bool; 2],
     /// They had to go on from there, since the other one waits for them: to wherever the next segment ends.
@@ -135,6 +139,7 @@ impl Segments {
             wanted,
             ends: [None; 2],
             skips: 0,
+            asked_again: false,
             stopped: [false; 2],
             released: [false; 2],
             situation: Situation::default(),
@@ -284,6 +289,11 @@ impl Segments {
             .wanted
             .is_some_and(|wanted| end.fits(wanted[index]) && !self.skips(index));
         if first {
+            let passes = self
+                .wanted
+                .is_some_and(|wanted| end.fits(wanted[0]) && !self.stopped[0]);
+            self.asked_again = passes && point.reason == Reason::Watched;
+
             self.state = SegmentsState::BringingSecond;
             return self.bring(point);
         }
@@ -353,6 +363,7 @@ impl Segments {
             .map(|index| self.thread(index))
             .collect();
         self.run_on(point, &left)
+            .or_else(|| self.release_owner(point))
             .or_else(|| self.let_others(point, &held))
             .or_else(|| self.release(point))
             .unwrap_or_else(|| self.give_up(SegmentsState::Astray, point))
@@ -360,16 +371,37 @@ impl Segments {
 
     /// True if this is a time that the thread passes the place where it shall stop.
     fn skips(&mut self, index: usize) -> bool {
+        if index == 0 && std::mem::take(&mut self.asked_again) {
+            return true;
+        }
         let skips = index == 0 && self.skips > 0;
         self.skips -= u32::from(skips);
         skips
     }
 
+    /// The other one waits for a lock that a thread has which stands where it shall: nobody else can help.
+    fn release_owner(&mut self, point: &DecisionPoint<'_>) -> Option<Decision> {
+        let owner = self
+            .situation
+            .owner
+            .filter(|_| point.reason == Reason::Blocked)?;
+        self.release_any(point, &|thread| thread == ThreadId(owner))
+    }
+
     /// The other one waits for a thread that stands where it shall, perhaps for a lock: that one has to go on.
     fn release(&mut self, point: &DecisionPoint<'_>) -> Option<Decision> {
+        self.release_any(point, &|_| true)
+    }
+
+    fn release_any(
+        &mut self,
+        point: &DecisionPoint<'_>,
+        which: &dyn Fn(ThreadId) -> bool,
+    ) -> Option<Decision> {
         let index = (0..2).find(|index| {
-            let runnable = point.runnable.contains(&self.thread(*index));
-            self.stopped[*index] && !self.released[*index] && runnable
+            let thread = self.thread(*index);
+            let can_go_on = point.runnable.contains(&thread) && which(thread);
+            self.stopped[*index] && !self.released[*index] && can_go_on
         })?;
         self.released[index] = true;
         self.stopped[index] = false;
@@ -449,6 +481,7 @@ mod tests {
             pc,
             sp: 0x1000,
             sleepers: false,
+            owner: None,
             by_chance: false,
         }
     }
@@ -549,6 +582,40 @@ mod tests {
         assert_eq!(chosen(go_on), Some(2));
         segments.tell(standing(0x90));
         segments.decide(&at(Reason::SystemCall, 2, &all, None));
+        assert_eq!(segments.state(), SegmentsState::Done);
+    }
+
+    #[test]
+    fn a_thread_that_passes_its_place_once_is_not_stopped_there_when_it_is_asked_again() {
+        let all = [ThreadId(1), ThreadId(2)];
+        let touched = [NextAccess {
+            address: 0x100,
+            len: 4,
+            write: true,
+        }];
+        let next = |pc| {
+            Some(Next {
+                pc,
+                accesses: &touched,
+            })
+        };
+        let end = |pc| SegmentEnd::At { pc, sp: 0x1000 };
+        let wanted = Some([end(0x70), end(0x80)]);
+        let start = SegmentsStart::First;
+        let segments = Segments::new(access(2, 0x20), access(1, 0x10), 500, wanted, start);
+        let mut segments = segments.skipping(1);
+        segments.decide(&at(Reason::Watched, 2, &all, next(0x20)));
+        segments.tell(standing(0x70));
+        segments.decide(&at(Reason::Watched, 2, &all, next(0x70)));
+        segments.decide(&at(Reason::Watched, 1, &all, next(0x10)));
+        segments.tell(standing(0x80));
+        let go_on = segments.decide(&at(Reason::Watched, 1, &all, next(0x80)));
+        assert_eq!(chosen(go_on), Some(2));
+        segments.tell(standing(0x70));
+        let passes = segments.decide(&at(Reason::Watched, 2, &all, next(0x70)));
+        assert_eq!(chosen(passes), Some(2));
+        assert_eq!(segments.state(), SegmentsState::Completing);
+        segments.decide(&at(Reason::Watched, 2, &all, next(0x70)));
         assert_eq!(segments.state(), SegmentsState::Done);
     }
 

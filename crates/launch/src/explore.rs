@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use verdict_protocol::{
-    Answer, ExecutorConfig, Exploration, LaterInput, Mode, Moment, Order, RunOrder, RunSchedule,
-    WatchedCall,
+    Answer, ExecutorConfig, Exploration, LaterInput, Mode, Moment, Order, Property, RunOrder,
+    RunSchedule, WatchedCall,
 };
 
 use crate::channel::Channel;
@@ -44,6 +44,8 @@ pub struct Request {
     pub freeing: Vec<u64>,
     /// The thread that stands before an update in place has loaded already.
     pub loaded: bool,
+    /// A racing call that is let pass is let pass as a whole.
+    pub whole_calls: bool,
     /// Where the execution is recorded, from its very start.
     pub recording: Option<PathBuf>,
     /// Instructions it may have from here on.
@@ -52,6 +54,8 @@ pub struct Request {
     pub log_watched: bool,
     /// At its end it says what it has changed in memory.
     pub compare_memory: bool,
+    /// What shall hold.
+    pub properties: Vec<Property>,
 }
 
 impl Request {
@@ -64,10 +68,12 @@ impl Request {
             calls: Vec::new(),
             freeing: Vec::new(),
             loaded: false,
+            whole_calls: false,
             recording: None,
             instructions_max: None,
             log_watched: false,
             compare_memory: false,
+            properties: Vec::new(),
         }
     }
 }
@@ -251,9 +257,11 @@ impl Explorer {
             calls: request.calls,
             freeing: request.freeing,
             loaded: request.loaded,
+            whole_calls: request.whole_calls,
             instructions_max: request.instructions_max,
             log_watched: request.log_watched,
             compare_memory: request.compare_memory,
+            properties: request.properties,
         })))?;
         Ok(Running {
             id,

@@ -3,6 +3,7 @@
 use crate::Modules;
 use crate::confirmed::{kind, sites};
 use crate::names::Names;
+use crate::property::{PropertyError, properties};
 use std::path::Path;
 use verdict_classify::{Class, ClassifyError, Options, Primary, Race, ReplayOutcome, classify};
 use verdict_confirm::{ConfirmError, modules};
@@ -32,6 +33,10 @@ pub fn classify_findings(
     let mut options = options.clone();
     options.switch_points = places.synchronising();
     options.freeing = places.freeing();
+    let refused = |error: PropertyError| ClassifyError::Property {
+        why: error.to_string(),
+    };
+    options.properties = properties(&places, &options.expressions).map_err(refused)?;
     let mut races = Vec::new();
     let mut indices = Vec::new();
     for (index, race) in findings.races.iter().enumerate() {
@@ -87,7 +92,7 @@ fn fill(
             detail: ended.detail.clone(),
             thread: None,
             stack: place.map(|place| names.stack(place)).unwrap_or_default(),
-            cycle: cycle(&verdict.threads, names),
+            cycle: waits(&in_a_circle(&verdict.threads), mapped, names),
         }
     });
     known.replay = verdict.replay.map(|outcome| told::Replay {
@@ -126,7 +131,7 @@ fn fill(
     });
     if verdict.class == Some(Class::SingleOrdering) {
         known.ordered_by =
-            spins(verdict, mapped, names).or_else(|| ordered_by(&verdict.threads, names));
+            spins(verdict, mapped, names).or_else(|| ordered_by(&verdict.threads, mapped, names));
     }
     known.why = Some(why(verdict, primary));
     // What shows the class comes before what only shows that the accesses met.
@@ -157,8 +162,31 @@ fn piece(bytes: &[u8]) -> told::OutputPiece {
     }
 }
 
-/// Who waits for whom, one line each, where locks say who has them.
-fn cycle(threads: &[WaitingThread], names: &mut Names) -> Vec<String> {
+/// Those threads of a deadlock of which each waits for a lock that the next one has, the last one for the first one's; all of
+/// them where locks do not say who has them.
+fn in_a_circle(threads: &[WaitingThread]) -> Vec<&WaitingThread> {
+    let next = |thread: &WaitingThread| {
+        let owner = thread.owner?;
+        threads.iter().find(|other| other.thread == owner)
+    };
+    let circle_from = |start: &WaitingThread| {
+        let mut circle: Vec<&WaitingThread> = Vec::new();
+        let mut at = threads.iter().find(|one| one.thread == start.thread)?;
+        while circle.len() < threads.len() {
+            circle.push(at);
+            at = next(at)?;
+            if at.thread == start.thread {
+                return Some(circle);
+            }
+        }
+        None
+    };
+    let circle = threads.iter().find_map(circle_from);
+    circle.unwrap_or_else(|| threads.iter().collect())
+}
+
+/// Who waits for what, one line each.
+fn waits(threads: &[&WaitingThread], mapped: &[MappedModule], names: &mut Names) -> Vec<String> {
     threads
         .iter()
         .filter(|thread| !thread.waits_for.is_empty())
@@ -171,12 +199,24 @@ fn cycle(threads: &[WaitingThread], names: &mut Names) -> Vec<String> {
                 .owner
                 .map(|owner| format!(", which thread {owner} has"))
                 .unwrap_or_default();
-            format!(
-                "thread {} waits for {}{owner}{place}",
-                thread.thread, thread.waits_for
-            )
+            let lock = thread
+                .futex
+                .and_then(|futex| names.variable_if_known(mapped, futex))
+                .map(|name| whole_lock(&name));
+            let what = match (&lock, thread.owner) {
+                (Some(lock), Some(_)) => format!("the lock {lock}"),
+                (Some(variable), None) => format!("a wake-up at {variable}"),
+                (None, _) => thread.waits_for.clone(),
+            };
+            format!("thread {} waits for {what}{owner}{place}", thread.thread)
         })
         .collect()
+}
+
+/// The lock that a word of it belongs to, by the names that the C library has for its parts.
+fn whole_lock(name: &str) -> String {
+    let end = name.find(".__data").unwrap_or(name.len());
+    name[..end].to_owned()
 }
 
 fn line(frame: &told::Frame) -> String {
@@ -216,10 +256,15 @@ fn spins(
 }
 
 /// What the thread that should have come first was doing instead.
-fn ordered_by(threads: &[WaitingThread], names: &mut Names) -> Option<String> {
-    let waiting = threads.iter().find(|thread| !thread.waits_for.is_empty());
-    if let Some(thread) = waiting {
-        return cycle(std::slice::from_ref(thread), names).pop();
+fn ordered_by(
+    threads: &[WaitingThread],
+    mapped: &[MappedModule],
+    names: &mut Names,
+) -> Option<String> {
+    // A lock that somebody has says more than a wait for a thread's end.
+    let waiting = threads.iter().filter(|thread| !thread.waits_for.is_empty());
+    if let Some(thread) = waiting.min_by_key(|thread| thread.owner.is_none()) {
+        return waits(&[thread], mapped, names).pop();
     }
     let spinning = threads.iter().max_by_key(|thread| thread.instructions)?;
     let frames = names.stack(&spinning.place);
@@ -243,6 +288,10 @@ fn why(verdict: &verdict_classify::Verdict, primary: &Primary) -> String {
             "in the recorded order the program ends with: {}; with the accesses in the other order it does not",
             ended.detail
         ),
+        (Some(Class::SpecViolated), Some(ended)) if verdict.either_way.is_some() => format!(
+            "once the accesses meet, in either order, the program ends with: {}; in the recorded execution with: {}",
+            ended.detail, primary.ended.detail
+        ),
         (Some(Class::SpecViolated), Some(ended)) => format!(
             "with the accesses in the other order the program ends with: {}; in the recorded order with: {}",
             ended.detail, primary.ended.detail
@@ -252,6 +301,13 @@ fn why(verdict: &verdict_classify::Verdict, primary: &Primary) -> String {
         (Some(Class::SingleOrdering), _) => {
             "the other order could not be had: whoever should come first waits for the other".into()
         }
+        (Some(Class::KWitnessHarmless), _) if verdict.either_way.is_some() => format!(
+            "{}, whichever of the two accesses is first: not because of this race",
+            verdict
+                .either_way
+                .as_ref()
+                .map_or("", |ended| &ended.detail)
+        ),
         (Some(Class::KWitnessHarmless), _) => format!(
             "{} runs with the other order came to the same output and the same end",
             verdict.k

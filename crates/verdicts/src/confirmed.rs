@@ -326,6 +326,7 @@ pub(crate) fn kind(kind: EndedKind) -> ConsequenceKind {
         EndedKind::Assertion => ConsequenceKind::Assertion,
         EndedKind::Exception => ConsequenceKind::Exception,
         EndedKind::MemoryError => ConsequenceKind::MemoryError,
+        EndedKind::Property => ConsequenceKind::Property,
         EndedKind::Deadlock => ConsequenceKind::Deadlock,
         EndedKind::InfiniteLoop => ConsequenceKind::InfiniteLoop,
         EndedKind::Hang => ConsequenceKind::Hang,

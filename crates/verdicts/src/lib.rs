@@ -8,9 +8,11 @@ mod deadlocks;
 mod lines;
 mod modules;
 mod names;
+mod property;
 
 pub use classified::classify_findings;
 pub use confirmed::{Confirming, PairError, confirm_findings, confirm_pairs};
 pub use deadlocks::{SeenCycle, SeenStep, confirm_cycles};
 pub use lines::{LineError, LinePair, SourceLine};
 pub use modules::Modules;
+pub use property::PropertyError;

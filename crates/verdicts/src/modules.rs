@@ -105,6 +105,39 @@ impl Modules {
         found
     }
 
+    /// Symbols of the program's own file, as `pick` chooses them by name, address as linked and size: with their addresses in
+    /// memory.
+    pub(crate) fn symbols(
+        &self,
+        pick: &dyn Fn(&object::File<'_>) -> Vec<(String, u64, u64)>,
+    ) -> Vec<(String, u64, u64)> {
+        let Some(file) = self.mapped.first().map(path) else {
+            return Vec::new();
+        };
+        let Ok(bytes) = std::fs::read(&file) else {
+            return Vec::new();
+        };
+        let Ok(binary) = object::File::parse(&*bytes) else {
+            return Vec::new();
+        };
+        // Data is not among what is mapped to be executed: all parts of the file are moved by the same distance.
+        let Some(bias) = self.bias(&file, &binary) else {
+            return Vec::new();
+        };
+        let moved =
+            |(name, address, size): (String, u64, u64)| (name, address.wrapping_add(bias), size);
+        pick(&binary).into_iter().map(moved).collect()
+    }
+
+    /// How far a file's addresses as linked are from where they are in memory.
+    fn bias(&self, file: &Path, binary: &object::File<'_>) -> Option<u64> {
+        binary.segments().find_map(|segment| {
+            let (offset, _) = segment.file_range();
+            let loaded = self.loaded(file, offset)?;
+            Some(loaded.wrapping_sub(segment.address()))
+        })
+    }
+
     /// The program's file, then the other files, those of the system last.
     pub(crate) fn own_first(&self) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> = Vec::new();

@@ -79,6 +79,14 @@ impl Names {
         known.unwrap_or_else(|| format!("memory at {address:#x}"))
     }
 
+    /// The type of the variable at an address.
+    pub(crate) fn type_name(&mut self, modules: &[MappedModule], address: u64) -> Option<String> {
+        let mapped: Vec<Mapped<'_>> = modules.iter().map(mapped).collect();
+        let loaded = self.symbolizer.loaded(&mapped);
+        let (_, variable) = self.symbolizer.variable(&loaded, address, 1)?;
+        variable.type_name
+    }
+
     /// The variable at an address.
     pub(crate) fn variable_if_known(
         &mut self,

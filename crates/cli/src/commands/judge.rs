@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use verdict_classify::ClassifyError;
 use verdict_detect::{Algorithm, PairBy};
 use verdict_findings::{ProgramFindings, Race};
 use verdict_launch::{GuestOutput, LaunchOptions};
@@ -26,6 +27,7 @@ Examples:
   verdict classify -- ./queue
   verdict classify --schedules 5 -- ./queue
   verdict classify --compare -- ./queue
+  verdict classify --property 'length <= 8' -- ./queue
   verdict classify queue.vrec
   verdict classify --format json -o verdicts.json -- ./queue
 
@@ -87,6 +89,10 @@ pub struct ClassifyArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 4)]
     instances: usize,
 
+    /// What shall hold: a C-like expression over global variables, `balance >= 0 && open <= 8`; may be given more than once
+    #[arg(long, value_name = "EXPRESSION")]
+    property: Vec<String>,
+
     /// Only compare what both orders of each instance leave behind; nothing is followed to the program's end
     #[arg(long)]
     replay_only: bool,
@@ -118,6 +124,7 @@ pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, C
         consequences: !args.replay_only,
         instances_max: args.instances.max(1),
         seed: setup.config.seed,
+        expressions: args.property.clone(),
         jobs: args.common.jobs(),
         time_limit: Some(Duration::from_secs(args.common.time_limit)),
         ..verdict_classify::Options::default()
@@ -136,7 +143,10 @@ pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, C
                 progress.tasks(done as u64, total as u64, fraction);
             },
         )
-        .map_err(CliError::cannot_run)?;
+        .map_err(|error| match error {
+            ClassifyError::Property { .. } => CliError::bad_input(error),
+            error => CliError::cannot_run(error),
+        })?;
     }
     drop(progress);
     if args.compare && matches!(args.common.format.format, Format::Text) {

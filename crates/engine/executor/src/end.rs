@@ -106,6 +106,7 @@ impl Executor {
     }
 
     pub(crate) fn finish(&mut self, outcome: Outcome) -> ! {
+        self.check_properties_at_end(&outcome);
         let outcome = self.close_journal(outcome);
         self.report_and_exit(outcome)
     }

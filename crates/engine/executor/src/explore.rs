@@ -7,6 +7,7 @@ use crate::Executor;
 use crate::leave::Left;
 use crate::looping::Looks;
 use crate::policy::Policy;
+use crate::properties::Properties;
 use crate::watched_calls::WatchedCalls;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -31,6 +32,11 @@ pub(crate) enum Role {
     Copy(Copy),
     /// It follows the recording to its end, for what comes from outside.
     Listener(File),
+    /// It has a function of the program say whether a property holds.
+    Asking {
+        /// Instructions of all threads at which it must have.
+        limit: u64,
+    },
 }
 
 /// What a copy has to remember.
@@ -40,6 +46,7 @@ pub(crate) struct Copy {
     /// Instructions of all threads at which it must end.
     limit: Option<u64>,
     compare_memory: bool,
+    pub(crate) properties: Properties,
     /// Watched instructions, where they are to be noted.
     stops: Option<Vec<WatchedStop>>,
     stops_cut: bool,
@@ -56,6 +63,11 @@ const OUTPUT_MAX: usize = 256 << 10;
 const STOPS_MAX: usize = 200_000;
 
 impl Executor {
+    /// True for the one that takes orders.
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self.explore, Some(Role::Server { .. }))
+    }
+
     /// True for a copy that carries out an order.
     pub(crate) fn is_copy(&self) -> bool {
         matches!(self.explore, Some(Role::Copy(_)))
@@ -98,7 +110,7 @@ impl Executor {
                     }),
                 ..
             } if current.id.0 == *thread => Some(until(*instructions)),
-            Role::Server { .. } | Role::Listener(_) => None,
+            Role::Server { .. } | Role::Listener(_) | Role::Asking { .. } => None,
             Role::Copy(_) if self.steps_singly() => Some(1),
             Role::Copy(copy) => {
                 let limit = copy.limit?;
@@ -109,6 +121,11 @@ impl Executor {
 
     /// Ends a copy that has done what it was made for.
     pub(crate) fn check_copy(&mut self) {
+        if let Some(Role::Asking { limit }) = self.explore
+            && self.kernel.retired >= limit
+        {
+            self.give_no_answer();
+        }
         let Some(Role::Copy(copy)) = &self.explore else {
             return;
         };
@@ -282,6 +299,7 @@ impl Executor {
                 .instructions_max
                 .map(|count| self.kernel.retired.saturating_add(count)),
             compare_memory: order.compare_memory,
+            properties: Properties::new(&order.properties),
             stops: order.log_watched.then(Vec::new),
             stops_cut: false,
             faced: None,
@@ -295,7 +313,7 @@ impl Executor {
         for pc in &order.watched {
             self.cache.watch(*pc);
         }
-        self.watch.calls = WatchedCalls::new(&order.calls, &order.freeing);
+        self.watch.calls = WatchedCalls::new(order, &self.kernel.options.program);
         if order.loaded {
             self.load_ahead();
         }
@@ -314,14 +332,26 @@ impl Executor {
             Some(instruction) => self.next_accesses(&instruction),
             None => Vec::new(),
         };
-        self.note_stop(pc, &accesses);
+        let begun = self.counts();
+        self.note_stop(pc, begun, &accesses);
         (pc, accesses)
     }
 
-    pub(crate) fn note_stop(&mut self, pc: u64, accesses: &[verdict_schedule::NextAccess]) {
-        let retired = self.kernel.retired;
-        let thread = self.kernel.thread();
-        let (number, instructions) = (thread.id.0, thread.retired);
+    /// Instructions that the current thread and all threads have retired.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let current = &self.kernel.threads[self.kernel.current];
+        (current.retired, self.kernel.retired)
+    }
+
+    /// Notes that the current thread is about to access memory; `begun` is where what it does there began.
+    pub(crate) fn note_stop(
+        &mut self,
+        pc: u64,
+        begun: (u64, u64),
+        accesses: &[verdict_schedule::NextAccess],
+    ) {
+        let (instructions, retired) = self.counts();
+        let number = self.kernel.thread().id.0;
         let Some(Role::Copy(Copy {
             stops: Some(stops),
             stops_cut,
@@ -339,6 +369,7 @@ impl Executor {
             thread: number,
             instructions,
             retired,
+            begun,
             accesses: accesses
                 .iter()
                 .map(|access| (access.address, access.len, access.write))
@@ -347,10 +378,11 @@ impl Executor {
     }
 
     /// After each decision of a scheduler that looks for something.
-    pub(crate) fn after_decision(&mut self) {
+    pub(crate) fn after_decision(&mut self, reason: verdict_schedule::Reason) {
         if self.explore.is_none() {
             return;
         }
+        self.check_properties(reason);
         self.keep_faced();
         self.keep_stack();
         if matches!(
@@ -422,6 +454,7 @@ impl Executor {
 
     /// A copy's report: true if there was one to make.
     pub(crate) fn report_copy(&mut self, report: &Report) -> bool {
+        self.give_no_answer();
         let facings = self.scheduler.facings().to_vec();
         let alternate = self.scheduler.alternate();
         let segments = self.scheduler.segments();
@@ -443,6 +476,7 @@ impl Executor {
             segments,
             segment_ends,
             looping: std::mem::take(&mut copy.looks.found),
+            violated: copy.properties.violated.take(),
             stops: copy.stops.take().unwrap_or_default(),
             stops_cut: copy.stops_cut,
             memory,

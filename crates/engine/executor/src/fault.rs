@@ -165,6 +165,7 @@ impl Executor {
 
     /// The guest jumped to where nothing can be executed.
     pub(crate) fn fetch_fault(&mut self, address: u64) -> Outcome {
+        self.take_answer(address);
         let mapped = is_guest_range(address, 1) && self.kernel.memory.find(address).is_some();
         let code = if mapped { SEGV_ACCERR } else { SEGV_MAPERR };
         self.signals += 1;

@@ -59,7 +59,8 @@ impl Executor {
     /// The current thread stands before one of the two halves of an update.
     pub(crate) fn at_update(&mut self, pc: u64, update: &NextAccess) {
         let current = self.kernel.current;
-        self.note_stop(pc, std::slice::from_ref(update));
+        let begun = self.counts();
+        self.note_stop(pc, begun, std::slice::from_ref(update));
         if !self.has_loaded(pc, update) {
             let load = NextAccess {
                 write: false,

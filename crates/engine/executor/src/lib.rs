@@ -19,6 +19,7 @@ mod leave;
 mod looping;
 mod next_access;
 mod policy;
+mod properties;
 mod recording;
 mod replace;
 mod run;

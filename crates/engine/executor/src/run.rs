@@ -43,7 +43,7 @@ enum Slice {
 impl Executor {
     /// Runs the guest to its end.
     pub(crate) fn run(&mut self) -> ! {
-        if self.explore.is_some() {
+        if self.is_server() {
             self.serve();
         }
         loop {
@@ -278,15 +278,21 @@ impl Executor {
             retired: self.kernel.retired,
             next,
         };
+        let waits = matches!(reason, Reason::Blocked) && self.scheduler.segments().is_some();
+        let owner = match waits {
+            true => self.kernel.describe_wait(self.kernel.current).owner,
+            false => None,
+        };
         let registers = &self.kernel.threads[self.kernel.current].registers;
         self.scheduler.tell(Situation {
             pc: registers.rip,
             sp: registers.get(Gpr::Rsp),
             sleepers: self.kernel.has_sleepers(),
+            owner,
             by_chance: BY_CHANCE.contains(&(self.last_call as i64)),
         });
         let decision = self.scheduler.decide(&point);
-        self.after_decision();
+        self.after_decision(reason);
         decision
     }
 

@@ -38,7 +38,12 @@ impl Executor {
     /// The current thread stands before a watched instruction, or inside a watched call.
     pub(crate) fn at_watched(&mut self) -> Outcome {
         let pc = self.kernel.thread().registers.rip;
-        if self.is_in_watched_call(pc) {
+        let current = self.kernel.current;
+        let inside = self.is_in_watched_call(pc);
+        if self.kernel.current != current {
+            return Outcome::Continue;
+        }
+        if inside {
             self.step_in_call(pc);
         } else if self.cache.is_watched(pc) {
             self.at_site(pc);

@@ -10,9 +10,11 @@ use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Register,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use verdict_cpu::Gpr;
-use verdict_protocol::{Bytes, WatchedCall};
-use verdict_schedule::NextAccess;
+use verdict_explore::AlternateState;
+use verdict_protocol::{Bytes, RunOrder};
+use verdict_schedule::{NextAccess, Reason};
 
 /// Steps inside of watched calls in one run: a call that never returns must not take forever.
 const STEPS_MAX: u64 = 1 << 20;
@@ -20,6 +22,8 @@ const STEPS_MAX: u64 = 1 << 20;
 const DEPTH_MAX: usize = 64;
 /// Instructions that are looked at together.
 const LOOK_AHEAD: usize = 16;
+/// Instructions of a call that passes as a whole.
+const CALL_MAX: u64 = 10_000_000;
 /// Blocks that `free` is thought to have, at most.
 const BLOCK_MAX: u64 = 1 << 32;
 
@@ -32,6 +36,12 @@ pub(crate) struct WatchedCalls {
     freeing: BTreeSet<u64>,
     inside: BTreeMap<usize, Vec<InCall>>,
     steps: u64,
+    /// The program's file.
+    own: PathBuf,
+    /// A call that the scheduler lets pass is let pass as a whole.
+    whole: bool,
+    /// The call that is being let pass, and by whom.
+    passing: Option<(usize, InCall)>,
 }
 
 /// A call that has not returned.
@@ -42,6 +52,8 @@ struct InCall {
     rsp: u64,
     /// A jump: the function returns to the caller of the caller.
     tail: bool,
+    /// Instructions that its thread and all threads had retired before it.
+    begun: (u64, u64),
 }
 
 impl InCall {
@@ -54,13 +66,17 @@ impl InCall {
 }
 
 impl WatchedCalls {
-    pub(crate) fn new(calls: &[WatchedCall], freeing: &[u64]) -> Self {
+    /// What an order says of calls; `program` as it was started.
+    pub(crate) fn new(order: &RunOrder, program: &std::path::Path) -> Self {
         WatchedCalls {
-            calls: calls
+            calls: order
+                .calls
                 .iter()
                 .map(|call| (call.pc, call.bytes.clone()))
                 .collect(),
-            freeing: freeing.iter().copied().collect(),
+            freeing: order.freeing.iter().copied().collect(),
+            own: std::fs::canonicalize(program).unwrap_or_else(|_| program.to_owned()),
+            whole: order.whole_calls,
             ..WatchedCalls::default()
         }
     }
@@ -81,25 +97,40 @@ impl WatchedCalls {
 }
 
 impl Executor {
-    /// Follows the current thread into and out of watched calls: true if it is inside of one, or about to be.
+    /// Follows the current thread into and out of watched calls: true if it is inside of one, or about to be. Where a call
+    /// ends that was let pass, another thread may be the current one afterwards.
     pub(crate) fn is_in_watched_call(&mut self, pc: u64) -> bool {
         let current = self.kernel.current;
         let rsp = self.kernel.thread().registers.get(Gpr::Rsp);
+        let begun = self.counts();
         let begins = self.watch.calls.calls.contains_key(&pc);
         let tail = if begins { self.leaves_by() } else { None };
         let inside = self.watch.calls.inside.entry(current).or_default();
+        let mut passed = false;
         while inside.last().is_some_and(|call| call.is_over(pc, rsp)) {
-            inside.pop();
+            let over = inside.pop().map(|call| (current, call));
+            passed |= over == self.watch.calls.passing;
         }
         if let Some(tail) = tail {
-            let call = InCall { pc, rsp, tail };
-            if inside.last() != Some(&call) && inside.len() < DEPTH_MAX {
+            let call = InCall {
+                pc,
+                rsp,
+                tail,
+                begun,
+            };
+            let entered = |last: &InCall| (last.pc, last.rsp) == (pc, rsp);
+            if !inside.last().is_some_and(entered) && inside.len() < DEPTH_MAX {
                 inside.push(call);
             }
         }
         let is_inside = !inside.is_empty();
         if !is_inside {
             self.watch.calls.inside.remove(&current);
+        }
+        if passed {
+            // The call that was let pass is over.
+            self.watch.calls.passing = None;
+            self.decide(Reason::QuantumEnd);
         }
         is_inside
     }
@@ -131,18 +162,31 @@ impl Executor {
             instructions = self.quiet_instructions(&instruction);
         } else {
             self.watch.stops += 1;
-            self.note_stop(call.pc, &accesses);
+            self.note_stop(call.pc, call.begun, &accesses);
             self.decide_before(call.pc, &accesses);
             if self.kernel.current != current {
                 return;
             }
+            self.pass_whole(call);
         }
         self.pass(pc, instructions);
         self.watch.calls.count_step();
     }
 
+    /// Where the scheduler has just let the access at hand pass, the rest of the call passes, too.
+    fn pass_whole(&mut self, call: InCall) {
+        let lets_pass = self.scheduler.alternate() == Some(AlternateState::Passing);
+        if self.watch.calls.whole && lets_pass && self.watch.calls.passing.is_none() {
+            self.watch.calls.passing = Some((self.kernel.current, call));
+            self.turn = CALL_MAX;
+        }
+    }
+
     /// What the instruction will access of the bytes that matter.
     fn accesses_in_call(&mut self, call: &InCall, instruction: &Instruction) -> Vec<NextAccess> {
+        if self.is_linkage(instruction) {
+            return Vec::new();
+        }
         let mut accesses = self.next_accesses(instruction);
         if self.watch.calls.freeing.contains(&instruction.ip()) {
             accesses.extend(self.freed_block());
@@ -173,6 +217,17 @@ impl Executor {
         })
     }
 
+    /// True for what brings a call to its function: jumps through tables of addresses, and the loader that fills them.
+    fn is_linkage(&self, instruction: &Instruction) -> bool {
+        let jumps = instruction.flow_control() == FlowControl::IndirectBranch;
+        let (_, mapping) = match self.kernel.memory.find(instruction.ip()) {
+            Some(found) => found,
+            None => return jumps,
+        };
+        let file = mapping.file.as_ref().and_then(|(path, _)| path.file_name());
+        jumps || file.is_some_and(|name| name.as_encoded_bytes().starts_with(b"ld-linux"))
+    }
+
     /// False for the thread's own stack and for the memory of libraries.
     fn may_be_programs(&self, access: &NextAccess) -> bool {
         let memory = &self.kernel.memory;
@@ -190,7 +245,7 @@ impl Executor {
             let (_, before) = memory.find(start.checked_sub(1)?)?;
             before.file.as_ref()
         });
-        file.is_none_or(|(path, _)| *path == self.kernel.options.program)
+        file.is_none_or(|(path, _)| *path == self.watch.calls.own)
     }
 
     /// Instructions from this one on, up to the next that may access memory that matters.
@@ -242,6 +297,7 @@ mod tests {
             pc: 10,
             rsp: 100,
             tail: false,
+            begun: (0, 0),
         };
         assert!(!call.is_over(10, 100), "it has not begun");
         assert!(!call.is_over(50, 92));

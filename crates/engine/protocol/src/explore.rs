@@ -1,7 +1,7 @@
 //! Exploring: one executor runs the guest to a moment and stays there; every order makes a copy of it that goes on in its
 //! own way. Orders and answers are datagrams, one JSON document each; what a copy has to report goes into a file.
 
-use crate::{CallStack, MappedModule, Report};
+use crate::{CallStack, MappedModule, Property, Report};
 use serde::{Deserialize, Serialize};
 use verdict_explore::{
     AccessOrder, AlternateState, Directed, Facing, RacingAccess, SegmentEnd, SegmentsStart,
@@ -82,12 +82,18 @@ pub struct RunOrder {
     /// it runs again.
     #[serde(default)]
     pub loaded: bool,
+    /// A racing call that is let pass is let pass as a whole, not just its next access.
+    #[serde(default)]
+    pub whole_calls: bool,
     /// The run ends after so many instructions from here, and says where it was.
     pub instructions_max: Option<u64>,
     /// Every time a watched instruction is about to run is noted.
     pub log_watched: bool,
     /// At its end the run says what it has changed in memory.
     pub compare_memory: bool,
+    /// What shall hold: the run ends where something does not.
+    #[serde(default)]
+    pub properties: Vec<Property>,
 }
 
 /// A call of the program that stands for what the called function does to memory: the scheduler hears of the call as the
@@ -169,6 +175,8 @@ pub struct WatchedStop {
     pub instructions: u64,
     /// Instructions that all threads had retired.
     pub retired: u64,
+    /// The same two counts when the access began: before the call, for what is done inside of one.
+    pub begun: (u64, u64),
     /// What it was about to access: address, length, whether it writes.
     pub accesses: Vec<(u64, u64, bool)>,
 }
@@ -256,6 +264,9 @@ pub struct Exploration {
     pub segment_ends: [Option<SegmentEnd>; 2],
     /// Threads that loop for ever, where that is why the run ended.
     pub looping: Vec<Looping>,
+    /// The property that does not hold, where that is why the run ended.
+    #[serde(default)]
+    pub violated: Option<String>,
     /// Watched instructions, in order, where they were to be noted.
     pub stops: Vec<WatchedStop>,
     /// There were more.

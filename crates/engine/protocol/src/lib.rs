@@ -19,6 +19,7 @@ mod config;
 mod explore;
 mod frame;
 mod outcome;
+mod property;
 mod stats;
 mod status;
 
@@ -35,5 +36,6 @@ pub use outcome::{
     CallStack, Deadlock, Divergence, EngineFault, GuestFault, MappedModule, Outcome,
     REGISTER_NAMES, Refusal, Registers, ReplayStop, Report, WaitingThread,
 };
+pub use property::{Binary, Check, Property, PropertyStep, Unary, is_true};
 pub use stats::{AccessStats, PartTimes, Stats, ThreadStats, WorldStats};
 pub use status::{STATUS_BYTES, Status};

@@ -3,7 +3,7 @@
 //! `VERDICT_EVIDENCE_REPLAYS` says how often; `cargo xtask soak classify` raises it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn replay(recording: &Path) -> (Option<i32>, Vec<u8>, String) {
 }
 
 /// Recordings that the document names, each once.
-fn recordings(classified: &Classified) -> Vec<std::path::PathBuf> {
+fn recordings(classified: &Classified) -> Vec<PathBuf> {
     let document: Value = serde_json::from_str(&classified.document).unwrap();
     let mut all: Vec<_> = document["races"]
         .as_array()
@@ -31,14 +31,46 @@ fn recordings(classified: &Classified) -> Vec<std::path::PathBuf> {
         .iter()
         .flat_map(|race| race["evidence"].as_array().cloned().unwrap_or_default())
         .filter_map(|path| path.as_str().map(str::to_owned))
-        .map(|path| {
-            let folder = fs::canonicalize(classified.folder.path()).unwrap();
-            folder.join(path.replace("FOLDER/", ""))
-        })
+        .map(|path| located(classified, &Value::from(path)))
         .collect();
     all.sort();
     all.dedup();
     all
+}
+
+/// Where a recording that the document names is.
+fn located(classified: &Classified, path: &Value) -> PathBuf {
+    let folder = fs::canonicalize(classified.folder.path()).unwrap();
+    folder.join(path.as_str().unwrap().replace("FOLDER/", ""))
+}
+
+/// Replays the evidence on every race so often: each time it must show the same, and what the verdict says.
+pub(super) fn check_all(name: &str, classified: &Classified, times: usize) {
+    for recording in recordings(classified) {
+        let first = replay(&recording);
+        let what = format!("{name}: {}", recording.display());
+        assert!(!first.2.contains("another way"), "{what}: {}", first.2);
+        for _ in 1..times {
+            assert!(replay(&recording) == first, "{what}: replays differ");
+        }
+    }
+    let document: Value = serde_json::from_str(&classified.document).unwrap();
+    for race in document["races"].as_array().unwrap() {
+        let evidence = race["evidence"].as_array().cloned().unwrap_or_default();
+        let [shows, other, ..] = evidence.as_slice() else {
+            continue;
+        };
+        let [shows, other] = [shows, other].map(|path| replay(&located(classified, path)));
+        let kind = race["consequence"]["kind"].as_str().unwrap_or_default();
+        let shown = match (race["class"].as_str().unwrap(), kind) {
+            ("output-differs", _) => (shows.0, &shows.1) != (other.0, &other.1),
+            ("spec-violated", "crash" | "abort" | "assertion" | "exception" | "memory-error") => {
+                shows.0.is_none_or(|code| code > 100)
+            }
+            _ => true,
+        };
+        assert!(shown, "{name}: {} is not shown by its evidence", race["id"]);
+    }
 }
 
 /// Replays all evidence on a program; `expected` must be said by one of the replays.

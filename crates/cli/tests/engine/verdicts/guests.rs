@@ -8,6 +8,10 @@ use crate::tools::{build, tool};
 
 /// The races of a guest, with their verdicts.
 fn races(source: &str) -> Vec<Value> {
+    judged(source, &[], &[])
+}
+
+fn judged(source: &str, options: &[&str], arguments: &[&str]) -> Vec<Value> {
     let gcc = tool("gcc", "gcc");
     let binary = build(source, &[&gcc, "-O0", "-g", "-pthread", "-w"]);
     let folder = tempfile::tempdir().unwrap();
@@ -15,8 +19,10 @@ fn races(source: &str) -> Vec<Value> {
     let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
         .args(["classify", "--quiet", "--format", "json", "--output"])
         .arg(&output)
+        .args(options)
         .arg("--")
         .arg(&binary)
+        .args(arguments)
         .current_dir(folder.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -73,5 +79,51 @@ fn ten_thousand_instances_of_a_race() {
             .map(|word| instances[*word].as_u64().unwrap())
             .sum::<u64>();
         assert!((1..=4).contains(&tried), "{instances}");
+        // The first thread makes all its accesses before the second one: each meets the first of those. With a read and a
+        // write, that is twice each.
+        let not_tried = instances["not-tried"].as_u64().unwrap();
+        let reads = race["accesses"][1]["access"] == "read";
+        let expected = if reads { 20_000 } else { 10_000 };
+        assert_eq!(tried + not_tried, expected, "{instances}");
     }
+}
+
+/// The race on a variable.
+fn on<'a>(races: &'a [Value], variable: &str) -> &'a Value {
+    let named = |race: &&Value| race["variable"]["name"] == variable;
+    races
+        .iter()
+        .find(named)
+        .unwrap_or_else(|| panic!("no race on {variable}"))
+}
+
+#[test]
+fn a_crash_of_the_recorded_order_is_the_doing_of_the_race_whose_other_order_avoids_it() {
+    let races = races("judged_blame.c");
+    let guilty = on(&races, "name");
+    assert_eq!(guilty["class"], "spec-violated");
+    assert_eq!(guilty["consequence"]["kind"], "crash");
+    let first = guilty["evidence"][0].as_str().unwrap();
+    assert!(first.ends_with("primary.vrec"), "{first} shows the crash");
+    let other = on(&races, "counted");
+    assert_eq!(other["class"], "k-witness-harmless");
+    let why = other["why"].as_str().unwrap();
+    assert!(why.contains("not because of this race"), "{why}");
+}
+
+#[test]
+fn what_the_author_wants_to_hold() {
+    let race = only(races("judged_property.c"));
+    assert_eq!(race["class"], "spec-violated");
+    assert_eq!(race["consequence"]["kind"], "property");
+    let detail = race["consequence"]["detail"].as_str().unwrap();
+    assert_eq!(detail, "verdict_invariant_the_books_balance does not hold");
+    let expression = "lowest <= 10 && balance > 0";
+    let race = only(judged(
+        "judged_property.c",
+        &["--property", expression],
+        &[],
+    ));
+    let detail = race["consequence"]["detail"].as_str().unwrap();
+    assert_eq!(detail, "lowest <= 10 && balance > 0 does not hold");
 }

@@ -1,8 +1,8 @@
 //! `verdict classify -- PROGRAM` on the corpus: the class of each race and what replaying both orders gives are its truth's, and
 //! the same every time.
 //!
-//! `VERDICT_CLASSIFY_RUNS` says how often each program is classified, `VERDICT_CLASSIFY_ONLY` which ones are; `cargo xtask soak
-//! classify` sets them.
+//! `VERDICT_CLASSIFY_RUNS` says how often each program is classified, `VERDICT_CLASSIFY_ONLY` which ones are,
+//! `VERDICT_EVIDENCE_REPLAYS` how often the evidence on each is replayed; `cargo xtask soak classify` sets them.
 
 mod evidence;
 mod guests;
@@ -12,6 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
 use tempfile::TempDir;
 use verdict_corpus::{Case, Opt, case};
 
@@ -61,7 +62,12 @@ fn number(variable: &str, default: usize) -> usize {
 /// The verdicts on one program, which are the same every time.
 fn verdicts_of(case: &Case, opt: Opt) -> Vec<Row> {
     let binary = built(case, opt);
-    let document = classify(case, &binary, &["--jobs", "2"]).document;
+    let classified = classify(case, &binary, &["--jobs", "2"]);
+    match number("VERDICT_EVIDENCE_REPLAYS", 0) {
+        0 => {}
+        times => evidence::check_all(&case.name, &classified, times),
+    }
+    let document = classified.document;
     for run in 1..number("VERDICT_CLASSIFY_RUNS", 1) {
         let again = classify(case, &binary, &["--jobs", "2"]).document;
         assert!(
@@ -74,32 +80,88 @@ fn verdicts_of(case: &Case, opt: Opt) -> Vec<Row> {
     rows(case, opt, &document)
 }
 
-/// One program of each kind, so that it takes seconds; `cargo xtask soak classify` takes them all.
-const USUAL: [&str; 14] = [
+/// Programs of each kind, so that it takes seconds; `cargo xtask soak classify` takes them all. With optimisation, all are
+/// compared always.
+const USUAL: [&str; 26] = [
     "effects/conditional_unlock.c",
     "effects/infinite_loop.c",
     "effects/list_insert.c",
     "effects/lost_wakeup.c",
+    "effects/memcpy.c",
     "effects/null_dereference.c",
+    "effects/printf_argument.c",
+    "effects/read_system_call.c",
+    "effects/rust_panic.rs",
+    "effects/rust_use_after_free.rs",
+    "effects/strcpy.c",
     "effects/torn_16_byte.c",
+    "effects/use_after_free.c",
+    "effects/write_system_call.c",
+    "papers/portend_dcl.cpp",
     "papers/portend_fig1.c",
     "papers/portend_fig14a.c",
     "papers/portend_fig14b.c",
     "papers/portend_fig14d.c",
     "papers/portend_fig8.c",
     "papers/racefuzzer_cache_cleaner.c",
+    "papers/racefuzzer_contains_all.cpp",
     "papers/racefuzzer_fig1.c",
     "papers/replay_double_check.c",
+    "papers/replay_redundant_write.c",
+    "papers/replay_user_sync.c",
 ];
 
 #[test]
 fn programs_without_optimisation() {
-    table::check(Opt::O0, &USUAL, &verdicts_of);
+    let usual = |name: &str| USUAL.contains(&name);
+    table::check(Opt::O0, "", &usual, &verdicts_of);
 }
 
 #[test]
-fn programs_with_optimisation() {
-    table::check(Opt::O2, &USUAL, &verdicts_of);
+fn effects_with_optimisation() {
+    table::check(Opt::O2, "effects/", &|_| true, &verdicts_of);
+}
+
+#[test]
+fn papers_with_optimisation() {
+    table::check(Opt::O2, "papers/", &|_| true, &verdicts_of);
+}
+
+/// Class of each race, and whether states differ.
+fn classes(document: &str) -> Vec<(String, Option<bool>)> {
+    let document: Value = serde_json::from_str(document).unwrap();
+    let races = document["races"].as_array().unwrap();
+    let one = |race: &Value| {
+        let class = race["class"].as_str().unwrap_or("none");
+        (class.to_owned(), race["states_differ"].as_bool())
+    };
+    races.iter().map(one).collect()
+}
+
+/// Portend+, table III.
+#[test]
+fn micro_benchmarks_are_harmless_and_with_locks_that_the_detector_does_not_see_single_orderings() {
+    for name in ["avv", "dcl", "dbm", "rw"] {
+        for opt in [Opt::O0, Opt::O2] {
+            let racy = case(&format!("papers/portend_{name}.cpp"));
+            let found = classes(&classify(racy, &built(racy, opt), &[]).document);
+            let harmless = ("k-witness-harmless".to_owned(), Some(false));
+            assert!(!found.is_empty(), "{name}");
+            assert!(
+                found.iter().all(|one| *one == harmless),
+                "{name} {opt}: {found:?}"
+            );
+            let locked = case(&format!("racefree/micro_{name}_mutex.cpp"));
+            let blind = classify(locked, &built(locked, opt), &["--ignore-locks"]);
+            let found = classes(&blind.document);
+            assert!(!found.is_empty(), "{name} with locks");
+            let is_single = |one: &(String, Option<bool>)| one.0 == "single-ordering";
+            assert!(
+                found.iter().all(is_single),
+                "{name} {opt} with locks: {found:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What the guest says and what it is told: standard output and error, captured; standard input, by policy.
 
+use verdict_recording::{OutputDigest, digest};
+
 /// Where standard input comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
@@ -55,8 +57,8 @@ pub struct Transcript {
     said: Vec<Said>,
     stored: u64,
     stored_max: u64,
-    total: u64,
-    hash: u64,
+    /// Of standard output and of standard error.
+    digests: [OutputDigest; 2],
 }
 
 impl Transcript {
@@ -66,8 +68,7 @@ impl Transcript {
             said: Vec::new(),
             stored: 0,
             stored_max,
-            total: 0,
-            hash: 0xcbf2_9ce4_8422_2325,
+            digests: [OutputDigest::new(), OutputDigest::new()],
         }
     }
 
@@ -87,20 +88,21 @@ impl Transcript {
 
     /// Bytes written, kept or not.
     pub fn total(&self) -> u64 {
-        self.total
+        self.digests.iter().map(|digest| digest.sum().len).sum()
     }
 
-    /// A hash chain over streams and bytes: equal for equal transcripts, however the writes were cut.
+    /// A hash of what each stream was given: equal for equal bytes, however the writes were cut and the streams took turns.
     pub fn hash(&self) -> u64 {
-        self.hash
+        let words = self.digests.iter().flat_map(|digest| {
+            let sum = digest.sum();
+            [sum.len, sum.digest]
+        });
+        let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+        digest(&bytes)
     }
 
     pub(super) fn say(&mut self, stream: Stream, bytes: &[u8]) {
-        let step = |hash: u64, value: u64| (hash ^ value).wrapping_mul(0x0100_0000_01b3);
-        for byte in bytes {
-            self.hash = step(self.hash, u64::from(*byte) | (stream as u64) << 8);
-        }
-        self.total += bytes.len() as u64;
+        self.digests[stream as usize].update(bytes);
         let room = (self.stored_max - self.stored).min(bytes.len() as u64) as usize;
         if room == 0 {
             return;
