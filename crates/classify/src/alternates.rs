@@ -82,6 +82,7 @@ impl Try {
             .to_vec();
         request.freeing = options.freeing.clone();
         if !request.compare_memory {
+            request.releasing = options.releasing.clone();
             request.properties = options.properties.clone();
             request.watched.extend(options.looked_at());
         }
@@ -91,7 +92,7 @@ impl Try {
 
     fn plain_request(self, options: &Options, primary: &Primary, instance: &Instance) -> Request {
         let (first, second) = (instance.first.clone(), instance.second.clone());
-        let racing = vec![first.pc, second.pc];
+        let racing = [first.pc, second.pc];
         let limit = primary.instructions * LONGER + EXTRA_INSTRUCTIONS;
         let segments = |first: RacingAccess, second: RacingAccess, wanted, start, skips| Request {
             watched: racing

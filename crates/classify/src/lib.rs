@@ -66,6 +66,8 @@ pub struct Options {
     pub properties: Vec<verdict_protocol::Property>,
     /// Functions that free their first argument: a racing call of one writes the whole block.
     pub freeing: Vec<u64>,
+    /// Those of them after which the block is gone for sure.
+    pub releasing: Vec<u64>,
 }
 
 impl Default for Options {
@@ -83,6 +85,7 @@ impl Default for Options {
             expressions: Vec::new(),
             properties: Vec::new(),
             freeing: Vec::new(),
+            releasing: Vec::new(),
         }
     }
 }

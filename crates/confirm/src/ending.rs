@@ -72,6 +72,9 @@ impl Ended {
         if let Some(property) = &exploration.violated {
             return Ended::new(EndedKind::Property, format!("{property} does not hold"));
         }
+        if let Some(misuse) = &exploration.misuse {
+            return Ended::new(EndedKind::MemoryError, misuse.clone());
+        }
         let errors = error_output(exploration);
         match &exploration.report.outcome {
             Outcome::Exited { code } if *code == RUST_PANIC && errors.contains("panicked at") => {

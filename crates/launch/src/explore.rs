@@ -42,6 +42,8 @@ pub struct Request {
     pub calls: Vec<WatchedCall>,
     /// Functions that free.
     pub freeing: Vec<u64>,
+    /// Those after which the block is gone for sure.
+    pub releasing: Vec<u64>,
     /// The thread that stands before an update in place has loaded already.
     pub loaded: bool,
     /// A racing call that is let pass is let pass as a whole.
@@ -67,6 +69,7 @@ impl Request {
             watched: Vec::new(),
             calls: Vec::new(),
             freeing: Vec::new(),
+            releasing: Vec::new(),
             loaded: false,
             whole_calls: false,
             recording: None,
@@ -256,6 +259,7 @@ impl Explorer {
             watched: request.watched,
             calls: request.calls,
             freeing: request.freeing,
+            releasing: request.releasing,
             loaded: request.loaded,
             whole_calls: request.whole_calls,
             instructions_max: request.instructions_max,

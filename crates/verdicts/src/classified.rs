@@ -33,6 +33,7 @@ pub fn classify_findings(
     let mut options = options.clone();
     options.switch_points = places.synchronising();
     options.freeing = places.freeing();
+    options.releasing = places.releasing();
     let refused = |error: PropertyError| ClassifyError::Property {
         why: error.to_string(),
     };

@@ -35,6 +35,9 @@ const SYNCHRONISING: [&str; 20] = [
 /// Functions that free their first argument.
 const FREEING: [&str; 2] = ["free", "realloc"];
 
+/// Functions after which the block that they are given is gone.
+const RELEASING: [&str; 1] = ["free"];
+
 /// The files that are mapped to be executed. Every execution maps them alike.
 #[derive(Clone, Debug, Default)]
 pub struct Modules {
@@ -75,6 +78,12 @@ impl Modules {
     #[must_use]
     pub fn freeing(&self) -> Vec<u64> {
         self.functions(&FREEING)
+    }
+
+    /// Functions after which the block that they are given is gone, wherever they are.
+    #[must_use]
+    pub fn releasing(&self) -> Vec<u64> {
+        self.functions(&RELEASING)
     }
 
     fn functions(&self, names: &[&str]) -> Vec<u64> {

@@ -47,6 +47,8 @@ pub(crate) struct Copy {
     limit: Option<u64>,
     compare_memory: bool,
     pub(crate) properties: Properties,
+    /// How the guest has misused memory.
+    misuse: Option<String>,
     /// Watched instructions, where they are to be noted.
     stops: Option<Vec<WatchedStop>>,
     stops_cut: bool,
@@ -300,6 +302,7 @@ impl Executor {
                 .map(|count| self.kernel.retired.saturating_add(count)),
             compare_memory: order.compare_memory,
             properties: Properties::new(&order.properties),
+            misuse: None,
             stops: order.log_watched.then(Vec::new),
             stops_cut: false,
             faced: None,
@@ -334,6 +337,7 @@ impl Executor {
         };
         let begun = self.counts();
         self.note_stop(pc, begun, &accesses);
+        self.check_freed(&accesses);
         (pc, accesses)
     }
 
@@ -375,6 +379,24 @@ impl Executor {
                 .map(|access| (access.address, access.len, access.write))
                 .collect(),
         });
+    }
+
+    /// Ends a copy whose guest misuses memory.
+    pub(crate) fn misused(&mut self, how: String) {
+        if let Some(Role::Copy(copy)) = &mut self.explore {
+            copy.misuse = Some(how);
+            self.finish(Outcome::Stopped);
+        }
+    }
+
+    /// Why a copy was stopped, if that was for something that is wrong.
+    pub(crate) fn wrong(&self) -> Option<String> {
+        let Some(Role::Copy(copy)) = &self.explore else {
+            return None;
+        };
+        let violated = copy.properties.violated.as_ref();
+        let violated = violated.map(|property| format!("{property} does not hold"));
+        violated.or_else(|| copy.misuse.clone())
     }
 
     /// After each decision of a scheduler that looks for something.
@@ -477,6 +499,7 @@ impl Executor {
             segment_ends,
             looping: std::mem::take(&mut copy.looks.found),
             violated: copy.properties.violated.take(),
+            misuse: copy.misuse.take(),
             stops: copy.stops.take().unwrap_or_default(),
             stops_cut: copy.stops_cut,
             memory,

@@ -42,6 +42,12 @@ pub(crate) struct WatchedCalls {
     whole: bool,
     /// The call that is being let pass, and by whom.
     passing: Option<(usize, InCall)>,
+    /// Functions after which the block they are given is gone.
+    releasing: BTreeSet<u64>,
+    /// The block that the call which is being let pass frees.
+    freed: Option<NextAccess>,
+    /// The block that a call has freed which was let pass, and who did, until the access comes that races with it.
+    gone: Option<(usize, NextAccess)>,
 }
 
 /// A call that has not returned.
@@ -75,6 +81,7 @@ impl WatchedCalls {
                 .map(|call| (call.pc, call.bytes.clone()))
                 .collect(),
             freeing: order.freeing.iter().copied().collect(),
+            releasing: order.releasing.iter().copied().collect(),
             own: std::fs::canonicalize(program).unwrap_or_else(|_| program.to_owned()),
             whole: order.whole_calls,
             ..WatchedCalls::default()
@@ -130,6 +137,8 @@ impl Executor {
         if passed {
             // The call that was let pass is over.
             self.watch.calls.passing = None;
+            let freed = self.watch.calls.freed.take();
+            self.watch.calls.gone = freed.map(|block| (current, block));
             self.decide(Reason::QuantumEnd);
         }
         is_inside
@@ -163,14 +172,43 @@ impl Executor {
         } else {
             self.watch.stops += 1;
             self.note_stop(call.pc, call.begun, &accesses);
+            self.check_freed(&accesses);
             self.decide_before(call.pc, &accesses);
             if self.kernel.current != current {
                 return;
             }
             self.pass_whole(call);
+            let calls = &self.watch.calls;
+            if calls.passing.is_some() && calls.freed.is_none() && calls.releasing.contains(&pc) {
+                self.watch.calls.freed = self.freed_block();
+            }
         }
         self.pass(pc, instructions);
         self.watch.calls.count_step();
+    }
+
+    /// The current thread is about to make a racing access: if the block has just been freed by the other one, before anybody
+    /// else could run, that is a use after free, whatever it leads to.
+    pub(crate) fn check_freed(&mut self, accesses: &[NextAccess]) {
+        let current = self.kernel.current;
+        let Some((by, block)) = self.watch.calls.gone.take_if(|(by, _)| *by != current) else {
+            return;
+        };
+        let bytes = Bytes {
+            address: block.address,
+            len: block.len,
+        };
+        let Some(access) = accesses.iter().find(|access| overlaps(&bytes, access)) else {
+            return;
+        };
+        let does = if access.write {
+            "writes to"
+        } else {
+            "reads from"
+        };
+        self.misused(format!(
+            "use after free: thread {current} {does} a block that thread {by} has freed"
+        ));
     }
 
     /// Where the scheduler has just let the access at hand pass, the rest of the call passes, too.

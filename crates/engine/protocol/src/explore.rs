@@ -78,6 +78,9 @@ pub struct RunOrder {
     /// Where functions begin that free their first argument: a watched call of one writes the whole block.
     #[serde(default)]
     pub freeing: Vec<u64>,
+    /// Those of them after which the block is gone for sure.
+    #[serde(default)]
+    pub releasing: Vec<u64>,
     /// The current thread, which stands before an update in place, has loaded what it updates already: the store comes when
     /// it runs again.
     #[serde(default)]
@@ -267,6 +270,9 @@ pub struct Exploration {
     /// The property that does not hold, where that is why the run ended.
     #[serde(default)]
     pub violated: Option<String>,
+    /// How memory was misused, where that is why the run ended.
+    #[serde(default)]
+    pub misuse: Option<String>,
     /// Watched instructions, in order, where they were to be noted.
     pub stops: Vec<WatchedStop>,
     /// There were more.

@@ -127,3 +127,15 @@ fn what_the_author_wants_to_hold() {
     let detail = race["consequence"]["detail"].as_str().unwrap();
     assert_eq!(detail, "lowest <= 10 && balance > 0 does not hold");
 }
+
+#[test]
+fn a_block_that_is_freed_before_it_is_read_although_nothing_crashes() {
+    let race = only(races("judged_freed.c"));
+    assert_eq!(race["class"], "spec-violated");
+    assert_eq!(race["consequence"]["kind"], "memory-error");
+    let detail = race["consequence"]["detail"].as_str().unwrap();
+    assert_eq!(
+        detail,
+        "use after free: thread 0 reads from a block that thread 1 has freed"
+    );
+}
