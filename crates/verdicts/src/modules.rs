@@ -38,6 +38,9 @@ const FREEING: [&str; 2] = ["free", "realloc"];
 /// Functions after which the block that they are given is gone.
 const RELEASING: [&str; 1] = ["free"];
 
+/// Name, address and size.
+pub(crate) type Symbol = (String, u64, u64);
+
 /// The files that are mapped to be executed. Every execution maps them alike.
 #[derive(Clone, Debug, Default)]
 pub struct Modules {
@@ -116,10 +119,7 @@ impl Modules {
 
     /// Symbols of the program's own file, as `pick` chooses them by name, address as linked and size: with their addresses in
     /// memory.
-    pub(crate) fn symbols(
-        &self,
-        pick: &dyn Fn(&object::File<'_>) -> Vec<(String, u64, u64)>,
-    ) -> Vec<(String, u64, u64)> {
+    pub(crate) fn symbols(&self, pick: &dyn Fn(&object::File<'_>) -> Vec<Symbol>) -> Vec<Symbol> {
         let Some(file) = self.mapped.first().map(path) else {
             return Vec::new();
         };
@@ -133,8 +133,7 @@ impl Modules {
         let Some(bias) = self.bias(&file, &binary) else {
             return Vec::new();
         };
-        let moved =
-            |(name, address, size): (String, u64, u64)| (name, address.wrapping_add(bias), size);
+        let moved = |(name, address, size): Symbol| (name, address.wrapping_add(bias), size);
         pick(&binary).into_iter().map(moved).collect()
     }
 

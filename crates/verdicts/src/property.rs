@@ -5,6 +5,7 @@
 //! pointers.
 
 use crate::Modules;
+use crate::modules::Symbol;
 use crate::names::Names;
 use object::{Object, ObjectSymbol, SymbolKind};
 use verdict_protocol::{Binary, Check, Property, PropertyStep, Unary};
@@ -79,7 +80,7 @@ pub(crate) fn properties(
 
 /// Functions of the program's own file that say whether all is well.
 fn invariants(modules: &Modules) -> Vec<Property> {
-    let symbols = |binary: &object::File<'_>| -> Vec<(String, u64, u64)> {
+    let symbols = |binary: &object::File<'_>| -> Vec<Symbol> {
         let is_one = |name: &str| name.starts_with(INVARIANT);
         symbols(binary, SymbolKind::Text, &is_one)
     };
@@ -119,7 +120,7 @@ fn symbols(
     binary: &object::File<'_>,
     kind: SymbolKind,
     wanted: &dyn Fn(&str) -> bool,
-) -> Vec<(String, u64, u64)> {
+) -> Vec<Symbol> {
     binary
         .symbols()
         .filter(|symbol| symbol.is_definition() && symbol.kind() == kind)
