@@ -389,16 +389,6 @@ impl Executor {
         }
     }
 
-    /// Why a copy was stopped, if that was for something that is wrong.
-    pub(crate) fn wrong(&self) -> Option<String> {
-        let Some(Role::Copy(copy)) = &self.explore else {
-            return None;
-        };
-        let violated = copy.properties.violated.as_ref();
-        let violated = violated.map(|property| format!("{property} does not hold"));
-        violated.or_else(|| copy.misuse.clone())
-    }
-
     /// After each decision of a scheduler that looks for something.
     pub(crate) fn after_decision(&mut self, reason: verdict_schedule::Reason) {
         if self.explore.is_none() {

@@ -169,7 +169,7 @@ impl Executor {
             Some(end) if !end.cut => Outcome::Refused(Refusal {
                 message: end.why,
                 call: None,
-                place: Some(Box::new(self.call_stack())),
+                place: None,
             }),
             _ => Outcome::ReplayStopped {
                 why: ReplayStop::RecordingEnds,
@@ -198,12 +198,8 @@ impl Executor {
             .iter()
             .map(|thread| thread.retired)
             .collect();
-        let end = match (self.wrong(), &outcome) {
-            (Some(message), Outcome::Stopped) => EndOutcome::Refused { message },
-            _ => end_outcome(&outcome),
-        };
         if let Some(mut recorder) = self.kernel.journal.recorder() {
-            recorder.finish(end, retired, threads);
+            recorder.finish(end_outcome(&outcome), retired, threads);
             return match recorder.failure() {
                 Some(failure) => Outcome::Refused(Refusal {
                     message: failure.to_string(),

@@ -93,6 +93,11 @@ impl WatchedCalls {
         self.inside.contains_key(&thread)
     }
 
+    /// True while a call of the thread is let pass as a whole.
+    pub(crate) fn is_passing(&self, thread: usize) -> bool {
+        self.passing.is_some_and(|(passing, _)| passing == thread)
+    }
+
     /// One step more; the last one ends all watching of calls.
     fn count_step(&mut self) {
         self.steps += 1;
