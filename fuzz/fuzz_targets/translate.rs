@@ -12,7 +12,11 @@ fuzz_target!(|code: &[u8]| {
             buffer[..len].copy_from_slice(&code[at..at + len]);
             len
         };
-        for instrumentation in [Instrumentation::None, Instrumentation::Accesses] {
+        for instrumentation in [
+            Instrumentation::None,
+            Instrumentation::Accesses,
+            Instrumentation::Everything,
+        ] {
             for scope in [
                 Scope::Cached { first_link: 0 },
                 Scope::OneOff { instructions: 3 },
@@ -26,6 +30,9 @@ fuzz_target!(|code: &[u8]| {
                     fetch: &fetch,
                     read_word: &|_| None,
                     usual_way: &|_| None,
+                    // Some of each, and some of neither.
+                    watched: &|pc| pc % 5 == 0,
+                    noted: &|pc| pc % 7 == 0,
                 };
                 let Ok(block) = translate(&request) else {
                     continue;
