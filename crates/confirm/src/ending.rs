@@ -117,13 +117,16 @@ impl Ended {
 
 /// `abort` is what assertions, exceptions and the C library's checks end with: their last words tell them apart.
 fn aborted(errors: &str) -> Ended {
-    const WORDS: [(&str, EndedKind); 8] = [
+    const WORDS: [(&str, EndedKind); 11] = [
         ("Assertion `", EndedKind::Assertion),
         ("assertion failed", EndedKind::Assertion),
         ("terminate called", EndedKind::Exception),
         ("panicked at", EndedKind::Exception),
         ("free():", EndedKind::MemoryError),
+        ("double free", EndedKind::MemoryError),
+        ("munmap_chunk()", EndedKind::MemoryError),
         ("malloc", EndedKind::MemoryError),
+        ("corruption", EndedKind::MemoryError),
         ("corrupted", EndedKind::MemoryError),
         ("Sanitizer", EndedKind::MemoryError),
     ];

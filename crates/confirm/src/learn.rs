@@ -20,7 +20,7 @@ pub(crate) fn narrow(
     freeing: &[u64],
     instructions_max: u64,
 ) -> Result<(), ConfirmError> {
-    if !candidate.bytes.is_empty() || candidate.aim == Aim::Deadlock {
+    if !candidate.bytes.is_empty() || candidate.aim != Aim::Race {
         return Ok(());
     }
     let request = Request {

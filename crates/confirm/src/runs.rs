@@ -5,7 +5,7 @@ use crate::{Candidate, ConfirmError, Ended, EndedKind};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use verdict_explore::{Directed, Facing};
+use verdict_explore::{Aim, Directed, Facing};
 use verdict_launch::{Advanced, Copied, Ending, Explorer, LaunchOptions, Request};
 use verdict_protocol::{
     CallStack, Deadlock, ExecutorConfig, MappedModule, Moment, Outcome, RunSchedule,
@@ -209,6 +209,9 @@ fn ended_early(ending: &Ending) -> ConfirmError {
 /// Room for a program whose steered runs are longer than usual: others wait while a thread is postponed.
 const EXTRA_INSTRUCTIONS: u64 = 200_000_000;
 
+/// How much longer a run may be that did not end.
+const LONGER: u64 = 20;
+
 fn limit(options: &Options, baseline: &Baseline) -> u64 {
     options
         .instructions_max
@@ -268,15 +271,19 @@ impl Steered<'_> {
         let mut watched = self.candidate.watched();
         watched.extend(&self.options.switch_points);
         // What another race does may be what it takes to come here. It costs a stop each time: every other run has it.
-        if seed.is_multiple_of(2) {
-            watched.extend(&self.options.other_sites);
-        }
+        let others = match seed.is_multiple_of(2) {
+            true => &self.options.other_sites[..],
+            false => &[],
+        };
+        watched.extend(others);
         let directed = RunSchedule::Directed(Directed {
             seed,
             first: self.candidate.first.clone(),
             second: self.candidate.second.clone(),
             aim: self.candidate.aim,
             further: self.candidate.further.clone(),
+            others: others.iter().copied().collect(),
+            meet_at_others: seed.is_multiple_of(4),
             quantum: self.options.quantum,
             patience: self.patience,
         });
@@ -292,26 +299,60 @@ impl Steered<'_> {
 
     /// All runs, in the order of their seeds whatever the order of their ends.
     fn all(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Run>, ConfirmError> {
-        let requests: Vec<Request> = (0..u64::from(self.options.runs))
-            .map(|run| self.request(self.seed(run), None))
+        let numbers: Vec<u64> = (0..u64::from(self.options.runs)).collect();
+        let mut made = Progress { runs: 0, hits: 0 };
+        let mut runs = self.batch(&numbers, &mut |run| {
+            made.runs += 1;
+            made.hits += u32::from(run.facing.is_some());
+            progress(made);
+        })?;
+        self.look_again(&mut runs)?;
+        Ok(runs.into_values().collect())
+    }
+
+    fn batch(
+        &mut self,
+        numbers: &[u64],
+        each: &mut dyn FnMut(&Run),
+    ) -> Result<BTreeMap<u64, Run>, ConfirmError> {
+        let requests: Vec<Request> = numbers
+            .iter()
+            .map(|run| self.request(self.seed(*run), None))
             .collect();
-        let mut runs: BTreeMap<usize, Run> = BTreeMap::new();
-        let mut hits = 0;
+        let mut runs = BTreeMap::new();
         self.explorer.run_all(
             &mut requests.into_iter(),
             self.options.jobs,
             self.options.time_limit,
             &mut |index, copied| {
                 let run = Run::of(copied);
-                hits += u32::from(run.facing.is_some());
-                runs.insert(index, run);
-                progress(Progress {
-                    runs: runs.len() as u32,
-                    hits,
-                });
+                each(&run);
+                runs.insert(numbers[index], run);
             },
         )?;
-        Ok(runs.into_values().collect())
+        Ok(runs)
+    }
+
+    /// What did not end may only take longer than usual: a program that writes down its stack before it gives up reads
+    /// all its debug information for that. The first such run is made once more with many more instructions; if it ends,
+    /// all of them are.
+    fn look_again(&mut self, runs: &mut BTreeMap<u64, Run>) -> Result<(), ConfirmError> {
+        let hang =
+            |(number, run): (&u64, &Run)| (run.ended.kind == EndedKind::Hang).then_some(*number);
+        let hung: Vec<u64> = runs.iter().filter_map(hang).collect();
+        if hung.is_empty() || self.options.instructions_max.is_some() {
+            return Ok(());
+        }
+        let usual = self.limit;
+        self.limit = usual.saturating_mul(LONGER);
+        let first = self.batch(&hung[..1], &mut |_| {})?;
+        if first.iter().any(|run| hang(run).is_some()) {
+            self.limit = usual;
+            return Ok(());
+        }
+        runs.extend(first);
+        runs.extend(self.batch(&hung[1..], &mut |_| {})?);
+        Ok(())
     }
 
     fn judge(
@@ -367,8 +408,11 @@ impl Steered<'_> {
     }
 
     fn waiting_is_first(&self, run: &Run) -> bool {
-        run.facing
-            .is_some_and(|facing| self.candidate.first.contains(&facing.waiting.1))
+        run.facing.is_some_and(|facing| match self.candidate.aim {
+            // The thread that another one comes between.
+            Aim::Atomicity => true,
+            Aim::Race | Aim::Deadlock => self.candidate.first.contains(&facing.waiting.1),
+        })
     }
 
     /// The runs that matter once more, recorded: a seed repeats a run exactly.

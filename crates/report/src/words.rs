@@ -362,14 +362,6 @@ pub(crate) fn replay_commands(race: &Race, folder: &str) -> Vec<(String, String)
     let Some(verdict) = &race.verdict else {
         return Vec::new();
     };
-    let command = |file: &str| {
-        let path = if folder.is_empty() || folder == "." {
-            file.to_owned()
-        } else {
-            format!("{}/{file}", folder.trim_end_matches('/'))
-        };
-        format!("verdict replay {}", shell_word(&path))
-    };
     verdict
         .evidence
         .iter()
@@ -379,9 +371,19 @@ pub(crate) fn replay_commands(race: &Race, folder: &str) -> Vec<(String, String)
                 .iter()
                 .find(|order| order.evidence.as_ref() == Some(file));
             let what = shown.map_or(String::new(), |shown| order(shown.order).to_owned());
-            (command(file), what)
+            (replay_command(file, folder), what)
         })
         .collect()
+}
+
+/// The command that repeats a recording of the result folder.
+pub(crate) fn replay_command(file: &str, folder: &str) -> String {
+    let path = if folder.is_empty() || folder == "." {
+        file.to_owned()
+    } else {
+        format!("{}/{file}", folder.trim_end_matches('/'))
+    };
+    format!("verdict replay {}", shell_word(&path))
 }
 
 #[cfg(test)]

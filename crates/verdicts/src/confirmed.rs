@@ -2,7 +2,7 @@
 
 use crate::Modules;
 use crate::deadlocks;
-use crate::lines::{self, LineError, LinePair, LineSite, SourceLine};
+use crate::lines::{self, LineError, LinePair, LineSite, LineTriple, SourceLine};
 use crate::names::Names;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -103,10 +103,14 @@ pub fn confirm_pairs(
             further: Vec::new(),
             bytes: Vec::new(),
         };
-        candidates.push((findings.races.len(), candidate));
-        findings
-            .races
-            .push(suspected(pair, &sites, &mut symbolizer));
+        let both = [&sites[0], &sites[1]];
+        let mut race = suspected(pair.to_string(), [first, second], both, &mut symbolizer);
+        if both.iter().all(|site| site.only_reads) {
+            race.verdict = Some(refuted());
+        } else {
+            candidates.push((findings.races.len(), candidate));
+        }
+        findings.races.push(race);
     }
     let pairs = candidates.iter().take(RACES_MAX);
     let others = pairs
@@ -116,9 +120,50 @@ pub fn confirm_pairs(
     Ok(())
 }
 
+/// Steers to atomicity violations that somebody suspects: each is added to the document as a race of its second and
+/// third line, with what came of it.
+pub fn confirm_triples(
+    findings: &mut ProgramFindings,
+    confirming: &mut Confirming<'_>,
+    triples: &[LineTriple],
+) -> Result<(), PairError> {
+    findings.schema = Schema::Verdicts1;
+    let places = confirming.places()?;
+    let mut symbolizer = Symbolizer::default();
+    let mut candidates = Vec::new();
+    for triple in triples {
+        let LineTriple([first, second, third]) = triple;
+        let mut site = |line| lines::site(&places, &mut symbolizer, line);
+        let (before, after, between) = (site(first)?, site(second)?, site(third)?);
+        let candidate = Candidate {
+            name: triple.to_string(),
+            first: before.pcs,
+            second: after.pcs.clone(),
+            aim: Aim::Atomicity,
+            further: vec![between.pcs.clone()],
+            bytes: Vec::new(),
+        };
+        candidates.push((findings.races.len(), candidate));
+        let name = triple.to_string();
+        let lines = [second, third];
+        let mut race = suspected(name, lines, [&after, &between], &mut symbolizer);
+        race.why_not_ordered = Some(format!(
+            "{first} and {second} of one thread are thought to belong together; {third} of another was steered to come \
+             between"
+        ));
+        findings.races.push(race);
+    }
+    confirming.all(findings, candidates, &places, BTreeSet::new())?;
+    Ok(())
+}
+
 /// A race that nobody has seen, as the document has it.
-fn suspected(pair: &LinePair, sites: &[LineSite; 2], symbolizer: &mut Symbolizer) -> Race {
-    let LinePair(lines) = pair;
+fn suspected(
+    id: String,
+    lines: [&SourceLine; 2],
+    sites: [&LineSite; 2],
+    symbolizer: &mut Symbolizer,
+) -> Race {
     let mut access = |line: &SourceLine, site: &LineSite| {
         let (module, offset) = &site.place;
         let location = symbolizer.at_file_offset(module, *offset);
@@ -138,9 +183,9 @@ fn suspected(pair: &LinePair, sites: &[LineSite; 2], symbolizer: &mut Symbolizer
             ..Access::default()
         }
     };
-    let accesses = [access(&lines[0], &sites[0]), access(&lines[1], &sites[1])];
+    let accesses = [access(lines[0], sites[0]), access(lines[1], sites[1])];
     Race {
-        id: pair.to_string(),
+        id,
         conflict: conflict([sites[0].writes, sites[1].writes]),
         accesses,
         variable: Variable::default(),
@@ -151,6 +196,18 @@ fn suspected(pair: &LinePair, sites: &[LineSite; 2], symbolizer: &mut Symbolizer
         cluster: None,
         suppressed: None,
         verdict: None,
+    }
+}
+
+/// The only thing that can be said of all executions: two reads never race, and the code of both lines is known.
+fn refuted() -> Verdict {
+    Verdict {
+        confirmed: Some(false),
+        confirmation: Some(Confirmation {
+            refuted: Some("neither line writes anything, and calls nothing that could".to_owned()),
+            ..Confirmation::default()
+        }),
+        ..Verdict::default()
     }
 }
 
@@ -192,6 +249,9 @@ impl Confirming<'_> {
         places: &Modules,
         other_sites: BTreeSet<u64>,
     ) -> Result<(), ConfirmError> {
+        if candidates.is_empty() {
+            return Ok(());
+        }
         let (indices, candidates): (Vec<usize>, Vec<Candidate>) = candidates.into_iter().unzip();
         let confirmations = self.runs(&candidates, places, other_sites)?;
         let mut symbols = Names::default();

@@ -11,8 +11,8 @@ mod names;
 mod property;
 
 pub use classified::classify_findings;
-pub use confirmed::{Confirming, PairError, confirm_findings, confirm_pairs};
+pub use confirmed::{Confirming, PairError, confirm_findings, confirm_pairs, confirm_triples};
 pub use deadlocks::{SeenCycle, SeenStep, confirm_cycles};
-pub use lines::{LineError, LinePair, SourceLine};
+pub use lines::{LineError, LinePair, LineTriple, SourceLine};
 pub use modules::Modules;
 pub use property::PropertyError;

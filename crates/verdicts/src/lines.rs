@@ -2,7 +2,8 @@
 
 use crate::Modules;
 use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register,
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess,
+    Register,
 };
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,12 +25,22 @@ pub struct SourceLine {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinePair(pub [SourceLine; 2]);
 
-/// Why a pair of lines is no candidate.
+/// Two lines that belong together, and one that may come between.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LineTriple(pub [SourceLine; 3]);
+
+/// Why lines are no candidate.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum LineError {
     /// It is not written as it should be.
     #[error("`{text}` is not a pair of lines; write it as `file.c:12,file.c:40`")]
     Syntax {
+        /// What was written.
+        text: String,
+    },
+    /// Three lines are not written as they should be.
+    #[error("`{text}` is not three lines; write them as `file.c:12,file.c:14,file.c:40`")]
+    TripleSyntax {
         /// What was written.
         text: String,
     },
@@ -74,21 +85,42 @@ impl FromStr for LinePair {
     type Err = LineError;
 
     fn from_str(text: &str) -> Result<Self, LineError> {
-        let line = |text: &str| {
-            let (file, line) = text.rsplit_once(':')?;
-            let line: u32 = line.parse().ok().filter(|line| *line > 0)?;
-            (!file.is_empty()).then(|| SourceLine {
-                file: PathBuf::from(file),
-                line,
-            })
-        };
-        let pair = text
-            .split_once(',')
-            .and_then(|(first, second)| Some(LinePair([line(first)?, line(second)?])));
-        pair.ok_or_else(|| LineError::Syntax {
+        lines(text).map(LinePair).ok_or_else(|| LineError::Syntax {
             text: text.to_owned(),
         })
     }
+}
+
+impl fmt::Display for LineTriple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LineTriple([first, second, third]) = self;
+        write!(f, "{first},{second},{third}")
+    }
+}
+
+impl FromStr for LineTriple {
+    type Err = LineError;
+
+    fn from_str(text: &str) -> Result<Self, LineError> {
+        let triple = lines(text).map(LineTriple);
+        triple.ok_or_else(|| LineError::TripleSyntax {
+            text: text.to_owned(),
+        })
+    }
+}
+
+/// So many lines, separated by commas.
+fn lines<const COUNT: usize>(text: &str) -> Option<[SourceLine; COUNT]> {
+    let line = |text: &str| {
+        let (file, line) = text.rsplit_once(':')?;
+        let line: u32 = line.parse().ok().filter(|line| *line > 0)?;
+        (!file.is_empty()).then(|| SourceLine {
+            file: PathBuf::from(file),
+            line,
+        })
+    };
+    let lines: Option<Vec<SourceLine>> = text.split(',').map(line).collect();
+    lines?.try_into().ok()
 }
 
 /// The code of a line that may access shared memory.
@@ -100,6 +132,8 @@ pub(crate) struct LineSite {
     pub(crate) place: (PathBuf, u64),
     /// One of them may write, or calls something that may.
     pub(crate) writes: bool,
+    /// No instruction of the line writes anything at all, not even to the thread's own stack.
+    pub(crate) only_reads: bool,
 }
 
 /// The site that a line is.
@@ -119,6 +153,7 @@ pub(crate) fn site(
             continue;
         }
         let instructions = decode(&module, &code.parts);
+        site.only_reads = !instructions.iter().any(may_write);
         for instruction in worth_watching(&instructions) {
             let Some(pc) = modules.loaded(&module, instruction.ip()) else {
                 continue;
@@ -127,8 +162,7 @@ pub(crate) fn site(
                 site.place = (module.clone(), instruction.ip());
             }
             site.pcs.insert(pc);
-            site.writes |=
-                is_call(instruction) || !accesses(instruction, Accesses::Written).is_empty();
+            site.writes |= may_write(instruction);
         }
         break;
     }
@@ -204,6 +238,12 @@ fn accesses(instruction: &Instruction, which: Accesses) -> Vec<iced_x86::UsedMem
     used.into_iter().filter(real).filter(wanted).collect()
 }
 
+fn may_write(instruction: &Instruction) -> bool {
+    is_call(instruction)
+        || instruction.code() == Code::Syscall
+        || !accesses(instruction, Accesses::Written).is_empty()
+}
+
 fn is_call(instruction: &Instruction) -> bool {
     matches!(
         instruction.flow_control(),
@@ -230,6 +270,16 @@ mod tests {
         ] {
             let error = bad.parse::<LinePair>().unwrap_err();
             assert!(error.to_string().contains("file.c:12,file.c:40"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn three_lines_are_three() {
+        let triple: LineTriple = "a.c:1,src/a.c:2,b.c:3".parse().unwrap();
+        assert_eq!(triple.to_string(), "a.c:1,src/a.c:2,b.c:3");
+        for bad in ["a.c:1,a.c:2", "a.c:1,a.c:2,a.c:3,a.c:4", "a.c:1,a.c:2,"] {
+            let error = bad.parse::<LineTriple>().unwrap_err();
+            assert!(error.to_string().contains("is not three lines"), "{bad}");
         }
     }
 }

@@ -13,8 +13,8 @@ use verdict_findings::{
 use verdict_launch::{GuestOutput, LaunchOptions};
 use verdict_races::lock_cycles;
 use verdict_verdicts::{
-    Confirming, LinePair, PairError, SeenCycle, SeenStep, confirm_cycles, confirm_findings,
-    confirm_pairs,
+    Confirming, LinePair, LineTriple, PairError, SeenCycle, SeenStep, confirm_cycles,
+    confirm_findings, confirm_pairs, confirm_triples,
 };
 
 use super::judge::{Common, Setup};
@@ -28,6 +28,7 @@ Examples:
   verdict confirm --pair queue.c:12,queue.c:40 -- ./queue
   verdict confirm --race 5d1f0c2ab93e --run-seed 1042 --runs 1 -- ./queue
   verdict confirm --target deadlock -- ./queue
+  verdict confirm --target atomicity --triple queue.c:12,queue.c:14,queue.c:40 -- ./queue
   verdict confirm --format json -o confirmed.json -- ./queue --items 10
 
 Runs the program in a world of its own: what it writes, deletes or sends is only so inside.
@@ -49,9 +50,19 @@ pub struct Args {
     #[arg(long, value_name = "FILE:LINE,FILE:LINE", conflicts_with = "race")]
     pair: Vec<LinePair>,
 
-    /// What to steer to: races, or locks that threads take in different orders
+    /// What to steer to: races, locks that threads take in different orders, or an access between two others
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Target::Races, conflicts_with_all = ["race", "pair"])]
     target: Target,
+
+    /// Two source lines of one thread that belong together, and one that another thread is to execute between them, each
+    /// as FILE:LINE; may be given more than once
+    #[arg(
+        long,
+        value_name = "LINE,LINE,LINE",
+        required_if_eq("target", "atomicity"),
+        conflicts_with_all = ["race", "pair"]
+    )]
+    triple: Vec<LineTriple>,
 
     #[command(flatten)]
     common: Common,
@@ -62,14 +73,20 @@ pub struct Args {
 enum Target {
     Races,
     Deadlock,
+    Atomicity,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
+    if !args.triple.is_empty() && args.target != Target::Atomicity {
+        return Err(CliError::bad_input(
+            "three lines are for `--target atomicity`; two that may race are given with --pair",
+        ));
+    }
     let setup = Setup::new(&args.common)?;
     if args.target == Target::Deadlock {
         return confirm_deadlocks(args, &setup, context);
     }
-    let findings = if args.pair.is_empty() {
+    let findings = if args.pair.is_empty() && args.triple.is_empty() {
         confirm_detected(args, &setup, context)?
     } else {
         confirm_suspected(args, &setup, context)?
@@ -124,7 +141,7 @@ fn confirm_detected(
     Ok(findings)
 }
 
-/// Pairs of lines that the user suspects.
+/// Lines that the user suspects.
 fn confirm_suspected(
     args: &Args,
     setup: &Setup,
@@ -140,7 +157,11 @@ fn confirm_suspected(
         folder: &setup.folder,
         progress: &mut |name, made| shown.run(name, made),
     };
-    confirm_pairs(&mut findings, &mut confirming, &args.pair).map_err(|error| match error {
+    let made = match args.target {
+        Target::Atomicity => confirm_triples(&mut findings, &mut confirming, &args.triple),
+        _ => confirm_pairs(&mut findings, &mut confirming, &args.pair),
+    };
+    made.map_err(|error| match error {
         PairError::Line(error) => CliError::bad_input(error),
         PairError::Confirm(error) => CliError::cannot_run(error),
     })?;

@@ -12,7 +12,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::tools::{build, tool};
 use serde_json::Value;
 use verdict_corpus::{Case, Class, Needs, Opt, Race, build_all, case, cases};
 
@@ -426,89 +425,4 @@ fn by_chance(binary: &Path, statements: &str, runs: u32) -> u32 {
             u32::from(!run.status.success())
         })
         .sum()
-}
-
-/// Threads that spin, sleep, give up after a while or are woken by signals are not stuck, however long one of them is
-/// kept at its site; nor are two hundred.
-#[test]
-fn waiting_is_not_being_stuck() {
-    let gcc = tool("gcc", "gcc");
-    let binary = build("steered.c", &[&gcc, "-O1", "-g", "-pthread"]);
-    let source = include_str!("guests/steered.c");
-    let line = source.lines().position(|line| line.contains("// the race"));
-    let line = line.unwrap() + 1;
-    for kind in ["spin", "sleep", "timeout", "signal", "many"] {
-        let folder = tempfile::tempdir().unwrap();
-        let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
-            .args(["confirm", "--format", "json", "--runs", "10"])
-            .arg(format!("--pair=steered.c:{line},steered.c:{line}"))
-            .arg("--")
-            .arg(&binary)
-            .arg(kind)
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let stderr = String::from_utf8_lossy(&run.stderr);
-        let document: Value = serde_json::from_slice(&run.stdout)
-            .unwrap_or_else(|error| panic!("{kind}: {error}: {stderr}"));
-        let tried = &document["races"][0]["confirmation"];
-        println!("{kind}: {} of {} runs", tried["hits"], tried["runs"]);
-        assert_eq!(tried["errors"], Value::Null, "{kind}");
-        assert_eq!(document["coverage"], Value::Array(Vec::new()), "{kind}");
-        // A thread that spins until the other has passed its site never meets it there; for one that sleeps, waits with a
-        // timeout or is woken by signals, time passes until it comes.
-        let hits = if kind == "spin" { 0 } else { 10 };
-        assert_eq!(tried["hits"], hits, "{kind}");
-    }
-}
-
-fn deadlocks(kind: &str) -> Value {
-    let gcc = tool("gcc", "gcc");
-    let binary = build("lock_cycle.c", &[&gcc, "-O1", "-g", "-pthread"]);
-    let folder = tempfile::tempdir().unwrap();
-    let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
-        .args([
-            "confirm", "--target", "deadlock", "--format", "json", "--runs", "10", "--",
-        ])
-        .arg(&binary)
-        .arg(kind)
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&run.stderr);
-    serde_json::from_slice(&run.stdout).unwrap_or_else(|error| panic!("{kind}: {error}: {stderr}"))
-}
-
-/// Cycles of two and of three locks are steered to, and shown with who waits for whom.
-#[test]
-fn locks_in_different_orders() {
-    for (kind, length) in [("2", 2), ("3", 3)] {
-        let document = deadlocks(kind);
-        let cycles = document["cycles"].as_array().unwrap();
-        assert_eq!(cycles.len(), 1, "{document}");
-        let cycle = &cycles[0];
-        assert_eq!(cycle["steps"].as_array().unwrap().len(), length);
-        assert_eq!(cycle["confirmed"], true, "{cycle}");
-        let stuck = cycle["stuck"].as_array().unwrap();
-        assert_eq!(stuck.len(), length);
-        for (index, thread) in stuck.iter().enumerate() {
-            let next = &stuck[(index + 1) % length];
-            assert_eq!(thread["owner"], next["thread"], "{cycle}");
-            let frames = thread["stack"].as_array().unwrap();
-            assert!(
-                frames.iter().any(|frame| frame["function"] == "both"),
-                "{cycle}"
-            );
-            let names = ["left", "middle", "right"].map(Value::from);
-            assert!(names.contains(&thread["waits_for"]), "{cycle}");
-        }
-    }
-}
-
-/// A lock that both threads hold meanwhile keeps them apart.
-#[test]
-fn a_gate_makes_a_cycle_harmless() {
-    assert_eq!(deadlocks("gate")["cycles"], Value::Array(Vec::new()));
 }

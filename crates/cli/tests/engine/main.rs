@@ -18,6 +18,7 @@ mod recorded;
 mod replay;
 mod run;
 mod servers;
+mod steered;
 mod tools;
 mod verdicts;
 mod watched;

@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use verdict_explore::{AlternateState, SegmentsState};
+use verdict_explore::{AlternateState, Facing, SegmentsState};
 use verdict_kernel::Stream;
 use verdict_protocol::{
     Answer, CallStack, Exploration, Moment, Order, Outcome, OutputPiece, Report, RunOrder,
@@ -53,9 +53,18 @@ pub(crate) struct Copy {
     stops: Option<Vec<WatchedStop>>,
     stops_cut: bool,
     faced: Option<Box<[CallStack; 2]>>,
+    /// The same of something that has begun, until it is known whether it will be.
+    begun: Option<Box<Begun>>,
     pub(crate) looks: Box<Looks>,
     /// The stacks of the racing threads when they came to their accesses: thread, stack pointer, contents.
     pub(crate) stacks: Vec<(usize, u64, Vec<u8>)>,
+}
+
+/// Two threads, and where they stood when something began.
+#[derive(Debug)]
+struct Begun {
+    facing: Facing,
+    stacks: Box<[CallStack; 2]>,
 }
 
 /// Bytes of output that are told; the hash is of all.
@@ -306,7 +315,8 @@ impl Executor {
             stops: order.log_watched.then(Vec::new),
             stops_cut: false,
             faced: None,
-            looks: Box::new(Looks::new(self.kernel.retired)),
+            begun: None,
+            looks: Box::new(Looks::new(self.kernel.retired, &order.schedule)),
             stacks: Vec::new(),
         }));
         self.heartbeat.set_blocked(false);
@@ -449,19 +459,34 @@ impl Executor {
 
     /// Keeps the stacks of the first two threads that were brought face to face.
     pub(crate) fn keep_faced(&mut self) {
-        let Some(Role::Copy(Copy { faced: None, .. })) = &self.explore else {
+        let Some(Role::Copy(copy)) = &mut self.explore else {
             return;
         };
-        let Some(facing) = self.scheduler.facings().first().copied() else {
+        if copy.faced.is_some() {
+            return;
+        }
+        let certain = self.scheduler.facings().first().copied();
+        let Some(facing) = certain.or(self.scheduler.begun()) else {
             return;
         };
-        let stacks = Box::new([
+        let kept = copy.begun.take_if(|begun| begun.facing == facing);
+        let stacks = match kept {
+            Some(begun) => begun.stacks,
+            None => self.stacks_of(&facing),
+        };
+        if let Some(Role::Copy(copy)) = &mut self.explore {
+            match certain {
+                Some(_) => copy.faced = Some(stacks),
+                None => copy.begun = Some(Box::new(Begun { facing, stacks })),
+            }
+        }
+    }
+
+    fn stacks_of(&mut self, facing: &Facing) -> Box<[CallStack; 2]> {
+        Box::new([
             self.call_stack_of(facing.waiting.0 as usize),
             self.call_stack_of(facing.arrived.0 as usize),
-        ]);
-        if let Some(Role::Copy(copy)) = &mut self.explore {
-            copy.faced = Some(stacks);
-        }
+        ])
     }
 
     /// A copy's report: true if there was one to make.

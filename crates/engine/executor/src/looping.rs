@@ -14,12 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use verdict_cpu::Gpr;
 use verdict_explore::{Holder, Step, Stuck, stuck};
 use verdict_kernel::{State, Wait};
-use verdict_protocol::Looping;
+use verdict_protocol::{Looping, RunSchedule};
 
 /// Instructions of a copy before the first look.
 const FIRST_LOOK: u64 = 200_000;
 /// Each further look comes after so many times the instructions.
 const LATER: u64 = 4;
+/// The same where the first look is late already.
+const LATER_IF_STEERED: u64 = 2;
 /// Steps of a thread that are looked at.
 const STEPS: usize = 3000;
 /// Instructions of all threads within which every thread must have had its turn.
@@ -40,6 +42,7 @@ pub(crate) struct Looks {
     /// Instructions of all threads at which the next look begins.
     next: u64,
     interval: u64,
+    later: u64,
     look: Option<Look>,
     /// The loops that were found at the end.
     pub(crate) found: Vec<Looping>,
@@ -62,10 +65,19 @@ enum Seen {
 }
 
 impl Looks {
-    pub(crate) fn new(retired: u64) -> Self {
+    /// A look costs as much as a million instructions. Runs that are steered are many and usually come to their end, so
+    /// they are looked at only when they have become longer than the program usually is, which their patience tells.
+    pub(crate) fn new(retired: u64, schedule: &RunSchedule) -> Self {
+        let (first, later) = match schedule {
+            RunSchedule::Directed(target) => {
+                (FIRST_LOOK.max(target.patience / 2), LATER_IF_STEERED)
+            }
+            _ => (FIRST_LOOK, LATER),
+        };
         Looks {
-            next: retired + FIRST_LOOK,
-            interval: FIRST_LOOK,
+            next: retired + first,
+            interval: first,
+            later,
             look: None,
             found: Vec::new(),
         }
@@ -99,7 +111,7 @@ impl Executor {
             Seen::Nothing => {
                 if let Some(looks) = self.looks_mut() {
                     looks.look = None;
-                    looks.interval *= LATER;
+                    looks.interval *= looks.later;
                     looks.next = retired + looks.interval;
                 }
                 false

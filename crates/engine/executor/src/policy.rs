@@ -95,11 +95,24 @@ impl Policy {
         }
     }
 
+    /// True if nobody needs to be asked before this instruction any more.
+    pub(crate) fn is_done_with(&self, pc: u64) -> bool {
+        matches!(self, Policy::Directed(scheduler) if scheduler.is_done_with(pc))
+    }
+
     /// The races that a directed scheduler has created.
     pub(crate) fn facings(&self) -> &[Facing] {
         match self {
             Policy::Directed(scheduler) => scheduler.facings(),
             _ => &[],
+        }
+    }
+
+    /// A violation of two accesses that belong together has begun.
+    pub(crate) fn begun(&self) -> Option<Facing> {
+        match self {
+            Policy::Directed(scheduler) => scheduler.begun(),
+            _ => None,
         }
     }
 

@@ -53,6 +53,13 @@ impl Executor {
 
     fn at_site(&mut self, pc: u64) {
         self.watch.stops += 1;
+        self.ask_at(pc);
+        if self.scheduler.is_done_with(pc) {
+            self.cache.unwatch(pc);
+        }
+    }
+
+    fn ask_at(&mut self, pc: u64) {
         if let Some(update) = self.update_to_split() {
             return self.at_update(pc, &update);
         }

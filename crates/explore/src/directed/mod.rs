@@ -9,15 +9,18 @@
 //!   the run exactly.
 //! - Where everybody else sleeps or waits with a timeout, time passes before anybody is released: whoever wakes up may be
 //!   the counterpart. Each such step is a decision, so that this has an end, too.
+//! - Other races of the program are on the way to this one: threads can be made to meet at their sites, too.
 //! - Every other run has priorities (after Burckhardt et al. 2010) where the paper draws a thread at each occasion: a
 //!   site that a thread reaches only if it is left alone at many occasions before is never met otherwise.
 
 mod atomicity;
+mod others;
 mod priorities;
 
 use crate::Situation;
 use crate::lock_cycle::{self, Taker};
-use atomicity::Passed;
+use atomicity::Atomicity;
+use others::Stops;
 use priorities::Priorities;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +42,12 @@ pub struct Directed {
     /// More sites, of a cycle of more than two locks.
     #[serde(default)]
     pub further: Vec<BTreeSet<u64>>,
+    /// Sites of other races: occasions to switch.
+    #[serde(default)]
+    pub others: BTreeSet<u64>,
+    /// Threads wait for each other at those, too, so that what the other races can do is done: it may be the way here.
+    #[serde(default)]
+    pub meet_at_others: bool,
     /// After how many instructions a thread must let others run, so that spinning ends.
     pub quantum: u64,
     /// How long a thread may be kept waiting for its counterpart, in instructions of all threads. Each time that nobody
@@ -102,10 +111,10 @@ pub struct RaceDirected {
     /// Who goes before whom, where that is not drawn anew each time.
     priorities: Option<Priorities>,
     decisions: u64,
-    /// What threads have accessed at the first site of an atomicity violation.
-    passed: Passed,
+    atomicity: Atomicity,
     /// Somebody waits for a time that will come.
     sleepers: bool,
+    stops: Stops,
 }
 
 /// Decisions that may leave one thread running, one after the other: more is spinning at a site.
@@ -128,8 +137,9 @@ impl RaceDirected {
             priorities: by_priority.then(Priorities::default),
             patience: target.patience,
             decisions: 0,
-            passed: Passed::default(),
+            atomicity: Atomicity::default(),
             sleepers: false,
+            stops: Stops::default(),
             target,
             postponed: BTreeMap::new(),
             released: BTreeSet::new(),
@@ -288,6 +298,11 @@ impl RaceDirected {
             || further.into_iter().any(|site| site.contains(&pc))
     }
 
+    /// True where a thread is asked, if it stands there.
+    fn is_stop(&self, pc: u64) -> bool {
+        self.is_site(pc) || self.is_other(pc)
+    }
+
     fn postpone(&mut self, thread: ThreadId, next: &Next<'_>, since: u64) {
         // Who is asked again after some time has passed has been waiting all the while.
         let before = self.postponed.get(&thread);
@@ -304,13 +319,19 @@ impl RaceDirected {
     }
 
     fn release(&mut self, thread: ThreadId) {
-        if self.postponed.remove(&thread).is_some() {
+        let postponed = self.postponed.remove(&thread);
+        if postponed.is_some_and(|postponed| self.is_stop(postponed.pc)) {
             self.released.insert(thread);
         }
     }
 
     /// Any thread that may run; a postponed one if there is no other and nobody will wake up.
     fn another(&mut self, point: &DecisionPoint<'_>) -> Decision {
+        if self.target.aim == Aim::Atomicity
+            && let Some(decision) = self.come_between(point)
+        {
+            return decision;
+        }
         self.end_patience(self.now(point));
         let mut free: Vec<ThreadId> = point
             .runnable
@@ -318,11 +339,15 @@ impl RaceDirected {
             .copied()
             .filter(|thread| !self.postponed.contains_key(thread))
             .collect();
-        if free.is_empty() && self.sleepers {
-            return Decision::Wait;
-        }
         if free.is_empty() {
-            let chosen = self.any(point.runnable);
+            let mut idle = self.at_others(point.runnable);
+            if idle.is_empty() {
+                if self.sleepers {
+                    return Decision::Wait;
+                }
+                idle = point.runnable.to_vec();
+            }
+            let chosen = self.any(&idle);
             self.release(chosen);
             free.push(chosen);
         }
@@ -362,10 +387,13 @@ impl RaceDirected {
         let late: Vec<ThreadId> = self
             .postponed
             .iter()
-            .filter(|(_, postponed)| now - postponed.since > patience)
+            .filter(|(_, postponed)| now - postponed.since > self.patience_at(postponed.pc))
             .map(|(thread, _)| *thread)
             .collect();
-        if !late.is_empty() {
+        if late
+            .iter()
+            .any(|thread| self.is_site(self.postponed[thread].pc))
+        {
             self.patience = (patience / 2).max(self.target.patience.min(PATIENCE_MIN));
         }
         late.into_iter().for_each(|thread| self.release(thread));
@@ -397,8 +425,14 @@ impl Scheduler for RaceDirected {
             (Reason::Watched, Some(next), Some(thread)) if self.is_site(next.pc) => {
                 self.arrive(point, thread, &next)
             }
+            (Reason::Watched, Some(next), Some(thread)) if self.is_other(next.pc) => {
+                self.arrive_at_other(point, thread, &next)
+            }
             // The end of a turn does not take a thread's place at its site.
-            _ => self.another(point),
+            _ => {
+                self.hold_between(point);
+                self.another(point)
+            }
         }
     }
 }

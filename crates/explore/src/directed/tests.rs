@@ -13,6 +13,8 @@ fn target(seed: u64) -> Directed {
         second: BTreeSet::from([0x20]),
         aim: Aim::Race,
         further: Vec::new(),
+        others: BTreeSet::new(),
+        meet_at_others: false,
         quantum: QUANTUM,
         patience: 10_000,
     }
@@ -278,47 +280,121 @@ fn atomicity() -> RaceDirected {
     })
 }
 
+/// The thread comes to a place where it could be switched, which is no site.
+fn elsewhere(scheduler: &mut RaceDirected, thread: u32, runnable: &[u32]) -> u32 {
+    let runnable: Vec<_> = runnable.iter().copied().map(ThreadId).collect();
+    chosen(scheduler.decide(&DecisionPoint {
+        reason: Reason::SystemCall,
+        current: Some(ThreadId(thread)),
+        runnable: &runnable,
+        retired: 0,
+        next: None,
+    }))
+}
+
 #[test]
-fn the_third_access_comes_between_whoever_was_there_first() {
+fn the_third_access_comes_between() {
     let both = &[0, 1];
     let mut scheduler = atomicity();
-    assert_eq!(
-        at(&mut scheduler, 0, 0x10, &write(0x100), both),
-        Decision::Continue
-    );
+    let first = at(&mut scheduler, 0, 0x10, &write(0x100), both);
+    assert_eq!(first, Decision::Continue);
     assert_eq!(chosen(at(&mut scheduler, 0, 0x20, &write(0x100), both)), 1);
-    assert_eq!(
-        at(&mut scheduler, 1, 0x30, &write(0x100), both),
-        Decision::Continue
-    );
-    assert_eq!(scheduler.facings()[0].waiting, (0, 0x20));
+    let third = at(&mut scheduler, 1, 0x30, &write(0x100), both);
+    assert_eq!(third, Decision::Continue);
+    assert!(scheduler.facings().is_empty(), "the second is to come");
+    let second = at(&mut scheduler, 0, 0x20, &write(0x100), both);
+    assert_eq!(second, Decision::Continue);
+    let facing = scheduler.facings()[0];
+    assert_eq!((facing.waiting.0, facing.arrived), (0, (1, 0x30)));
+}
 
+#[test]
+fn who_waits_at_the_third_access_goes_when_somebody_is_between() {
+    let both = &[0, 1];
     let mut scheduler = atomicity();
     assert_eq!(chosen(at(&mut scheduler, 1, 0x30, &write(0x100), both)), 0);
     at(&mut scheduler, 0, 0x10, &write(0x100), both);
-    assert_eq!(chosen(at(&mut scheduler, 0, 0x20, &write(0x100), both)), 1);
-    assert_eq!(scheduler.facings()[0].waiting, (1, 0x30));
-    assert_eq!(
-        at(&mut scheduler, 1, 0x30, &write(0x100), both),
-        Decision::Continue
-    );
-    assert_eq!(
-        at(&mut scheduler, 0, 0x20, &write(0x100), both),
-        Decision::Continue
-    );
+    assert_eq!(elsewhere(&mut scheduler, 0, both), 1);
+    let third = at(&mut scheduler, 1, 0x30, &write(0x100), both);
+    assert_eq!(third, Decision::Continue);
+    let second = at(&mut scheduler, 0, 0x20, &write(0x100), both);
+    assert_eq!(second, Decision::Continue);
     assert_eq!(scheduler.facings().len(), 1);
 }
 
 #[test]
-fn without_the_first_access_or_with_other_bytes_nothing_is_violated() {
+fn who_is_between_is_held_back_wherever_it_is() {
     let both = &[0, 1];
     let mut scheduler = atomicity();
-    assert_eq!(
-        at(&mut scheduler, 0, 0x20, &write(0x100), both),
-        Decision::Continue
-    );
+    at(&mut scheduler, 0, 0x10, &write(0x100), both);
+    for _ in 0..20 {
+        assert_eq!(elsewhere(&mut scheduler, 0, both), 1);
+    }
+    assert_eq!(elsewhere(&mut scheduler, 1, &[0]), 0, "nobody else can run");
+}
+
+#[test]
+fn without_all_three_on_the_same_bytes_nothing_is_violated() {
+    let both = &[0, 1];
+    let mut scheduler = atomicity();
+    // No first access.
+    at(&mut scheduler, 0, 0x20, &write(0x100), both);
+    // Other bytes.
     at(&mut scheduler, 0, 0x10, &write(0x100), both);
     at(&mut scheduler, 0, 0x20, &write(0x100), both);
     at(&mut scheduler, 1, 0x30, &write(0x200), both);
     assert!(scheduler.facings().is_empty());
+    // The second access of the first time is never made.
+    let mut scheduler = atomicity();
+    at(&mut scheduler, 0, 0x10, &write(0x100), both);
+    at(&mut scheduler, 1, 0x30, &write(0x100), both);
+    at(&mut scheduler, 0, 0x10, &write(0x100), both);
+    at(&mut scheduler, 0, 0x20, &write(0x100), &[0]);
+    assert!(scheduler.facings().is_empty());
+}
+
+/// 0x40 and 0x50 are sites of another race.
+fn with_others(seed: u64) -> RaceDirected {
+    RaceDirected::new(Directed {
+        others: BTreeSet::from([0x40, 0x50]),
+        meet_at_others: true,
+        ..target(seed)
+    })
+}
+
+#[test]
+fn threads_meet_at_other_races_in_both_orders_and_nobody_counts_it() {
+    let mut orders = BTreeSet::new();
+    for seed in 0..20 {
+        let mut scheduler = with_others(seed);
+        let waits = at(&mut scheduler, 0, 0x40, &write(0x100), &[0, 1]);
+        assert_eq!(chosen(waits), 1);
+        orders.insert(match at(&mut scheduler, 1, 0x50, &write(0x100), &[0, 1]) {
+            Decision::Continue => 1,
+            other => chosen(other),
+        });
+        assert!(scheduler.facings().is_empty());
+    }
+    assert_eq!(orders, BTreeSet::from([0, 1]));
+}
+
+#[test]
+fn who_waits_at_another_race_is_let_go_first() {
+    for seed in 0..20 {
+        let mut scheduler = with_others(seed);
+        at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1]);
+        let next = at(&mut scheduler, 1, 0x40, &write(0x200), &[0, 1]);
+        assert_eq!(chosen(next), 1);
+    }
+}
+
+#[test]
+fn a_loop_at_another_race_is_left_alone_after_a_while() {
+    let mut scheduler = with_others(UNIFORM);
+    let mut stops = 0;
+    while !scheduler.is_done_with(0x40) {
+        at(&mut scheduler, 0, 0x40, &write(0x100), &[0]);
+        stops += 1;
+    }
+    assert!((100..10_000).contains(&stops), "{stops}");
 }

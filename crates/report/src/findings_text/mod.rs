@@ -6,6 +6,7 @@ mod cluster;
 mod excerpt;
 mod interleaving;
 mod race;
+mod steered;
 mod underline;
 
 pub(crate) use changes::of_race as change_of;

@@ -2,7 +2,7 @@
 
 use verdict_findings::{Access, Frame, ProgramFindings, Race, Verdict};
 
-use super::{ReportOptions, changes, cluster, excerpt, interleaving, tone};
+use super::{ReportOptions, changes, cluster, excerpt, interleaving, steered, tone};
 use crate::plain::{name, one_line, shortened};
 use crate::ranking::Rank;
 use crate::text::{COLUMNS, Paint, Tone, count};
@@ -33,6 +33,7 @@ pub(super) fn block(
         text.push_str(&consequence(verdict));
         text.push_str(&differences(verdict));
         text.push_str(&interleaving::orders(race, verdict, paint));
+        text.push_str(&steered::errors(verdict, options.folder));
         if let Some(why) = &verdict.why {
             text.push_str(&paragraph("why: ", why));
         }
