@@ -3,10 +3,10 @@
 use crate::memory::{CacheMemoryError, CodeCopy, CodeMemory};
 use crate::tables::Tables;
 use rustc_hash::{FxHashMap, FxHashSet};
-use verdict_cpu::layout::{CACHE_LEN, CACHE_LINK_EXIT, CACHE_START, PAGE};
+use verdict_cpu::layout::{CACHE_FREE, CACHE_LEN, CACHE_START, PAGE};
 use verdict_translate::{
     Block, ControlMark, FaultEntry, Instrumentation, LoggedAccess, Request, Scope, TranslateError,
-    Way, indirect_pad, link_exit, translate,
+    Way, indirect_pad, prelude, translate,
 };
 
 /// Names a block of the current generation of the cache.
@@ -14,7 +14,7 @@ use verdict_translate::{
 pub struct BlockId(pub u32);
 
 /// Where one-off blocks are made, over and over, and how many bytes they have there.
-const ONE_OFF_START: u64 = CACHE_LINK_EXIT + 64;
+const ONE_OFF_START: u64 = CACHE_FREE;
 const ONE_OFF_LEN: u64 = 64 << 10;
 /// How many are kept at most.
 const ONE_OFFS_MAX: usize = 4096;
@@ -37,6 +37,8 @@ struct Entry {
     /// Links of other blocks that lead here.
     incoming: Vec<u32>,
     pad: Option<u64>,
+    /// Whether the flags are dead where it begins.
+    flags_dead: bool,
     live: bool,
     /// How far along the path the furthest link is that was ever used.
     furthest: u16,
@@ -72,12 +74,13 @@ pub struct FaultSite {
 }
 
 impl FaultSite {
-    fn new(code: u64, entry: FaultEntry, instructions: u32) -> Self {
+    /// `charged`: what the budget was charged before the code at `code` ran.
+    fn new(code: u64, entry: FaultEntry, charged: u32) -> Self {
         FaultSite {
             pc: entry.pc,
             host: code + u64::from(entry.host),
             entry,
-            due: i64::from(if entry.charged { instructions } else { 0 }) - i64::from(entry.retired),
+            due: i64::from(charged) - i64::from(entry.retired),
         }
     }
 }
@@ -185,7 +188,7 @@ impl CodeCache {
         lookup_routine: u64,
     ) -> Result<Self, CacheMemoryError> {
         let mut memory = CodeMemory::new()?;
-        memory.write(CACHE_LINK_EXIT, &link_exit());
+        memory.write(CACHE_START, &prelude());
         memory.truncate(BLOCKS_START);
         Ok(CodeCache {
             memory,
@@ -291,6 +294,7 @@ impl CodeCache {
             pcs: block.pcs.into(),
             incoming: Vec::new(),
             pad: None,
+            flags_dead: block.flags_dead,
             live: true,
             furthest: 0,
         });
@@ -362,7 +366,7 @@ impl CodeCache {
     /// Lets indirect branches find a block without the engine's help.
     pub fn make_indirect(&mut self, block: BlockId) {
         let entry = &self.entries[block.0 as usize];
-        let (pc, host) = (entry.pc, entry.host);
+        let (pc, host, flags_dead) = (entry.pc, entry.host, entry.flags_dead);
         let pad = match entry.pad {
             Some(pad) => pad,
             None => {
@@ -370,7 +374,7 @@ impl CodeCache {
                     return;
                 }
                 let at = self.memory.next();
-                let made = indirect_pad(pc, host, at);
+                let made = indirect_pad(pc, host, at, flags_dead);
                 self.memory.append(&made.code);
                 let pad = at + u64::from(made.entry);
                 self.entries[block.0 as usize].pad = Some(pad);
@@ -477,7 +481,7 @@ impl CodeCache {
             return None;
         }
         fault_entry(&block.faults, host - block.host)
-            .map(|entry| FaultSite::new(block.host, entry, block.instructions))
+            .map(|entry| FaultSite::new(block.host, entry, 0))
     }
 
     /// From now on the engine gets control ([`verdict_cpu::ExitReason::Watch`]) before the instruction at `pc` runs.

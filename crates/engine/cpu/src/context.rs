@@ -1,5 +1,6 @@
 //! The state that translated code shares with the engine.
 
+use crate::enter::entry_points;
 use crate::layout;
 
 /// Index of a general register in [`Context::gpr`], in x86 encoding order.
@@ -71,7 +72,7 @@ impl ExitReason {
 pub struct Context {
     // What running code uses all the time, in one cache line (the log uses a second one).
     /// Instructions that may still retire, less the translator's reserve: while it is not negative, any block may run
-    /// as a whole.
+    /// as a whole. While translated code runs it is in vector register 15, but for blocks that need that register.
     pub budget: i64,
     /// Registers that translated code has borrowed.
     pub borrowed: [u64; 6],
@@ -109,12 +110,35 @@ pub struct Context {
     pub has_avx: u64,
     /// Constant; a different value means that the guest wrote over the engine.
     pub canary: u64,
+    /// Translated code to go on at.
+    pub resume: u64,
+    /// The guest's vector register 15 while the budget is in its place, as wide as the host has it.
+    pub guest_vector: VectorSlot,
 }
+
+/// Room for the widest vector register.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct VectorSlot(pub [u8; 64]);
 
 impl Context {
     /// The value of [`Context::canary`].
     pub const CANARY: u64 = 0x7645_5244_4943_5421;
+
+    /// Fills in what stays the same for the whole run.
+    pub fn prepare(&mut self, xsave_mask: u64, host_fs: u64) {
+        let points = entry_points();
+        self.canary = Context::CANARY;
+        self.exit_routine = points.exit;
+        self.lookup_routine = points.lookup;
+        self.xsave_mask = xsave_mask;
+        self.has_avx = u64::from(xsave_mask & XSAVE_AVX != 0);
+        self.host_fs = host_fs;
+    }
 }
+
+/// The upper halves of the 256-bit registers in a mask of XSAVE components.
+const XSAVE_AVX: u64 = 4;
 
 const _: () = assert!(size_of::<Context>() as u64 <= layout::CONTEXT_LEN);
 
@@ -156,6 +180,8 @@ pub mod offset {
         EXIT_ROUTINE = exit_routine,
         LOOKUP_ROUTINE = lookup_routine,
         LOG_NEXT = log_next,
+        RESUME = resume,
+        GUEST_VECTOR = guest_vector,
         HAS_AVX = has_avx
     );
 }

@@ -126,7 +126,8 @@ global_asm!(
     "mov rcx, qword ptr [{BORROWED} + 0x00]",
     "mov rdx, qword ptr [{BORROWED} + 0x08]",
     "mov qword ptr [{EXIT_REASON}], {INDIRECT}",
-    "jmp verdict_exit",
+    "mov qword ptr [{ENTRY}], {LEAVE}",
+    "jmp qword ptr [{ENTRY}]",
     HOST_RSP = const offset::HOST_RSP,
     ENTRY = const offset::ENTRY,
     GUEST_FS = const offset::GUEST_FS,
@@ -140,6 +141,7 @@ global_asm!(
     TARGET = const offset::TARGET,
     EXIT_REASON = const offset::EXIT_REASON,
     INDIRECT = const ExitReason::Indirect as u32,
+    LEAVE = const layout::CACHE_LEAVE as u32,
     TABLE1 = const layout::TABLE1 as u32,
     TABLE2 = const layout::TABLE2 as u32,
     TABLE2_MASK = const (layout::TABLE2_ENTRIES - 1) as u32,
@@ -172,15 +174,27 @@ pub fn entry_points() -> EntryPoints {
     }
 }
 
-/// Runs translated code until it leaves through one of its exits.
+/// Runs code with the guest's state until it jumps to the exit routine.
 ///
 /// # Safety
 /// The context is mapped at [`layout::CONTEXT`] and complete (registers, vector area, masks, routines, tables),
-/// `code` is the address of a published fragment of the code cache, and the caller's thread is the only one that
+/// there is code at `code`, and the caller's thread is the only one that
 /// uses the context. The guest may do anything to memory: callers keep nothing they rely on in guest memory.
 pub unsafe fn enter(code: u64) {
     // SAFETY: as above; `verdict_enter` follows the C calling convention.
     unsafe { verdict_enter(code) }
+}
+
+/// Runs translated code, with the context's budget, until it leaves through one of its exits.
+///
+/// # Safety
+/// As for [`enter`]; and `code` is the address of a published fragment of the code cache.
+pub unsafe fn enter_translated(code: u64) {
+    // SAFETY: the context is mapped, as the caller says; the cache has its way in at a fixed address.
+    unsafe {
+        *(offset::RESUME as usize as *mut u64) = code;
+        verdict_enter(layout::CACHE_ENTER);
+    }
 }
 
 /// The gs base, which stays the guest's all the time.

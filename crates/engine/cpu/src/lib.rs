@@ -9,11 +9,15 @@
 
 mod context;
 mod copy;
+mod counter;
 mod enter;
 pub mod layout;
 mod signal;
 
-pub use context::{Context, ExitReason, GPR_NAMES, Gpr, offset};
+pub use context::{Context, ExitReason, GPR_NAMES, Gpr, VectorSlot, offset};
 pub use copy::{copy_from_guest, copy_to_guest};
-pub use enter::{EntryPoints, enter, entry_points, read_gs_base, vfork, write_gs_base};
+pub use counter::swap_counter;
+pub use enter::{
+    EntryPoints, enter, enter_translated, entry_points, read_gs_base, vfork, write_gs_base,
+};
 pub use signal::{HostSignalFrame, SignalVerdict, install_signal_entry, set_signal_stack};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use verdict_cache::CodeCache;
 use verdict_cpu::{
     Context, HostSignalFrame, SignalVerdict, install_signal_entry, layout, read_gs_base,
-    set_signal_stack, write_gs_base,
+    set_signal_stack, swap_counter, write_gs_base,
 };
 use verdict_translate::Instrumentation;
 
@@ -115,7 +115,12 @@ impl Machine {
         self.running = running;
         // SAFETY: the context is complete; `host` is a block of the cache or guest code that ends in a jump to the
         // exit routine; the guest's accesses to anything but the arena are ruled out by the stepper beforehand.
-        unsafe { verdict_cpu::enter(host) };
+        unsafe {
+            match self.running {
+                Running::Engine => verdict_cpu::enter_translated(host),
+                _ => verdict_cpu::enter(host),
+            }
+        }
         if !matches!(self.running, Running::Stepped(_)) {
             self.running = Running::Nothing;
         }
@@ -205,6 +210,10 @@ impl Machine {
         for (slot, register) in site.entry.borrowed.slots() {
             state.gpr[register] = context.borrowed[slot];
         }
+        if !site.entry.aside {
+            let guest = &context.guest_vector;
+            context.budget = swap_counter(&mut state.vectors, guest, context.xsave_mask);
+        }
         // A breakpoint has been executed when it is told.
         let executed = if trapped { frame.rip() - site.host } else { 0 };
         state.rip = site.pc + executed;
@@ -271,15 +280,9 @@ fn map_context(vectors: &VectorLayout) -> std::io::Result<()> {
     if mapped == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error());
     }
-    let points = verdict_cpu::entry_points();
     // SAFETY: just mapped; all-zero is a valid context.
     let context = unsafe { &mut *(layout::CONTEXT as *mut Context) };
-    context.canary = Context::CANARY;
-    context.exit_routine = points.exit;
-    context.lookup_routine = points.lookup;
-    context.xsave_mask = vectors.mask;
-    context.has_avx = u64::from(vectors.mask & 4 != 0);
-    context.host_fs = fs_base()?;
+    context.prepare(vectors.mask, fs_base()?);
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use verdict_cache::CodeCache;
 use verdict_cpu::{
     ExitReason, HostSignalFrame, SignalVerdict, install_signal_entry, set_signal_stack,
+    swap_counter,
 };
 use verdict_kernel::{Outcome, SignalInfo, is_guest_range};
 
@@ -91,6 +92,7 @@ impl Executor {
         let (fs_base, vectors) = (frame.fs_base, frame.xsave_area());
         // A breakpoint with prefixes is longer than one byte.
         let executed = if trapped { frame.rip() - site.host } else { 0 };
+        let len = self.kernel.options.vector_len;
         let context = self.context();
         context.gpr = gprs;
         for (slot, register) in site.entry.borrowed.slots() {
@@ -99,7 +101,6 @@ impl Executor {
         context.rip = site.pc + executed;
         context.rflags = rflags & !0x10100; // TF, RF
         context.guest_fs = fs_base;
-        context.budget += site.due - i64::from(trapped);
         context.exit_reason = ExitReason::Fault as u64;
         if site.entry.log_words > 0 {
             // The block was interrupted while logging: note how far it came.
@@ -109,13 +110,18 @@ impl Executor {
             context.log_next += 8 * u64::from(site.entry.log_words);
         }
         let area = context.xsave_area as *mut u8;
-        let len = self.kernel.options.vector_len;
         if vectors != 0 {
             // SAFETY: the kernel's frame holds a standard XSAVE image of the same size; the area is the thread's own.
             unsafe { std::ptr::copy_nonoverlapping(vectors as *const u8, area, len) };
             // SAFETY: bytes 464..512 are software-reserved; XRSTOR ignores them, guests must not see the kernel's use.
             unsafe { std::ptr::write_bytes(area.add(464), 0, 48) };
         }
+        if !site.entry.aside {
+            // SAFETY: the area has `len` bytes and is the current thread's.
+            let image = unsafe { std::slice::from_raw_parts_mut(area, len) };
+            context.budget = swap_counter(image, &context.guest_vector, context.xsave_mask);
+        }
+        context.budget += site.due - i64::from(trapped);
         self.fault = Some(HostFault {
             signal: frame.signal,
             code: frame.info.si_code,

@@ -502,7 +502,7 @@ impl Executor {
     fn enter(&mut self, host: u64) {
         self.in_guest = true;
         // SAFETY: `host` was published by the code cache; the context was completed by `setup` and `load_thread`.
-        unsafe { verdict_cpu::enter(host) };
+        unsafe { verdict_cpu::enter_translated(host) };
         self.in_guest = false;
     }
 

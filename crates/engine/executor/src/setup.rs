@@ -197,13 +197,7 @@ fn map_context(vector: &cpuid::VectorLayout) -> Result<(), Refusal> {
     }
     // SAFETY: just mapped; all-zero is a valid context.
     let context = unsafe { &mut *(layout::CONTEXT as *mut Context) };
-    let points = verdict_cpu::entry_points();
-    context.canary = Context::CANARY;
-    context.exit_routine = points.exit;
-    context.lookup_routine = points.lookup;
-    context.xsave_mask = vector.mask;
-    context.has_avx = u64::from(vector.mask & 4 != 0);
-    context.host_fs = cpuid::fs_base();
+    context.prepare(vector.mask, cpuid::fs_base());
     Ok(())
 }
 

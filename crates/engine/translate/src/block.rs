@@ -110,8 +110,9 @@ pub struct FaultEntry {
     pub host: u32,
     /// Guest instructions of the block retired before it.
     pub retired: u16,
-    /// Whether the budget has been charged for the whole path by then; if not, for none of it.
-    pub charged: bool,
+    /// Whether the guest's vector register 15 is in place and the budget in the context; else the budget is in the
+    /// register, and the guest's own in [`verdict_cpu::Context::guest_vector`].
+    pub aside: bool,
     /// Words of the access log written before it, or 0 if the log is not open here.
     pub log_words: u16,
     /// Registers to be restored if the CPU faults here.
@@ -129,6 +130,8 @@ pub struct Block {
     pub ahead: Vec<(u64, u32)>,
     /// Guest instructions on the whole path.
     pub instructions: u32,
+    /// Whether every way from here overwrites the flags before it reads them.
+    pub flags_dead: bool,
     /// Host code for [`Request::code_address`].
     pub code: Vec<u8>,
     /// Direct branches, numbered from [`Scope::Cached::first_link`].

@@ -15,8 +15,6 @@ pub(crate) struct SideExit {
     /// Guest instructions retired when it is taken.
     retired: u16,
     words: u16,
-    /// Whether the whole path has been charged by then.
-    charged: bool,
     /// Whether the log is open.
     logging: bool,
     to: SideTarget,
@@ -54,7 +52,6 @@ impl Builder<'_> {
             from,
             retired: number + 1,
             words,
-            charged: self.charged,
             logging: self.log.is_some() && !self.log_closed,
             to,
         });
@@ -195,7 +192,6 @@ impl Builder<'_> {
     /// Leaves the path early: closes the log, charges what has run, and goes on.
     fn side_stub(&mut self, side: &SideExit) {
         self.emit.bind(side.from);
-        self.charged = side.charged;
         if let SideTarget::Missed(expected) = side.to {
             self.emit.lea_self(Gpr::Rcx, expected as i32);
         }

@@ -6,7 +6,7 @@ use crate::block::{
     logged_branch, on_other_pages, ranges, registers_logged,
 };
 use crate::branches::SideExit;
-use crate::budget::charge_point;
+use crate::counter::{Counter, counter_at};
 use crate::emit::Emitter;
 use crate::flags::Ahead;
 use crate::operands::{
@@ -26,8 +26,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) emit: Emitter,
     /// Guest instructions of the whole path.
     pub(crate) count: u32,
-    /// Whether the budget has been charged for all of them.
-    pub(crate) charged: bool,
+    /// Whether the guest's vector register 15 is in place, and the budget in the context, while the path runs.
+    pub(crate) aside: bool,
     pub(crate) faults: Vec<FaultEntry>,
     pub(crate) links: Vec<Link>,
     pub(crate) sides: Vec<SideExit>,
@@ -51,8 +51,7 @@ impl<'a> Builder<'a> {
             ahead: Vec::new(),
             emit: Emitter::new(request.code_address),
             count: 0,
-            // The engine charges for a one-off block before it runs.
-            charged: matches!(request.scope, Scope::OneOff { .. }),
+            aside: false,
             faults: Vec::with_capacity(BLOCK_INSTRUCTIONS_MAX + 2),
             links: Vec::new(),
             sides: Vec::new(),
@@ -71,17 +70,11 @@ impl<'a> Builder<'a> {
             self.emit.exit_at(ExitReason::Watch, pc);
             return self.finish(vec![(pc, 1)]);
         }
-        let charge_point = match self.charged {
-            true => None,
-            false => charge_point(steps, terminator),
-        };
+        self.make_way(steps);
         if self.request.instrumentation != Instrumentation::None {
             self.open_log(steps, terminator);
         }
         for (number, step) in steps.iter().enumerate() {
-            if charge_point == Some(number) {
-                self.charge_path();
-            }
             self.step(number as u16, step);
         }
         self.terminate(steps.len() as u16, terminator);
@@ -91,12 +84,25 @@ impl<'a> Builder<'a> {
             let all = path.chain(terminator.instruction());
             self.pcs = all.map(Instruction::ip).collect();
         }
-        let ranges = ranges(steps, terminator);
-        self.ahead = on_other_pages(&ranges, &self.ahead);
-        self.finish(ranges)
+        self.finish(ranges(steps, terminator))
     }
 
-    fn finish(self, ranges: Vec<(u64, u32)>) -> Block {
+    /// Puts the budget aside if an instruction of the path needs the register that it is in.
+    fn make_way(&mut self, steps: &[Step]) {
+        self.aside = steps
+            .iter()
+            .any(|step| counter_at(&mut self.info, step.instruction()) == Counter::InTheWay);
+        if self.aside {
+            self.emit.put_aside();
+        }
+    }
+
+    fn finish(mut self, ranges: Vec<(u64, u32)>) -> Block {
+        let flags_dead = match self.request.scope {
+            Scope::Cached { .. } => self.flags_dead_at(self.request.pc),
+            Scope::OneOff { .. } => false,
+        };
+        self.ahead = on_other_pages(&ranges, &self.ahead);
         let (accesses, control) = self
             .log
             .map(|log| (log.accesses, log.control))
@@ -106,6 +112,7 @@ impl<'a> Builder<'a> {
             ranges,
             ahead: self.ahead,
             instructions: self.count,
+            flags_dead,
             code: self.emit.bytes,
             links: self.links,
             faults: self.faults,
@@ -126,7 +133,7 @@ impl<'a> Builder<'a> {
             pc,
             host: self.emit.offset() as u32,
             retired,
-            charged: self.charged,
+            aside: self.aside,
             log_words,
             borrowed: self.borrowed,
         });
@@ -199,6 +206,9 @@ impl<'a> Builder<'a> {
             self.rip_relative(number, instruction, *bytes);
         } else {
             self.emit.raw(&bytes[..instruction.len()]);
+        }
+        if !self.aside && counter_at(&mut self.info, instruction) == Counter::UpperCleared {
+            self.emit.clear_upper();
         }
     }
 

@@ -1,14 +1,16 @@
 //! Encodes the few instruction shapes that translation synthesises. All operate on absolute addresses below
 //! 2 GB (the context, the tables; the code itself lies there too) or on registers, and none but those named so touch the flags.
 
+use crate::counter::VectorWidth;
 use iced_x86::{Encoder, Instruction};
-use verdict_cpu::{ExitReason, Gpr, offset};
+use verdict_cpu::{ExitReason, Gpr, layout, offset};
 
 /// Host code under construction, to be placed at a known address.
 pub(crate) struct Emitter {
     pub(crate) bytes: Vec<u8>,
     base: u64,
     encoder: Encoder,
+    pub(crate) width: VectorWidth,
 }
 
 /// A rel32 whose target is not emitted yet.
@@ -21,6 +23,7 @@ impl Emitter {
             bytes: Vec::with_capacity(512),
             base,
             encoder: Encoder::new(64),
+            width: VectorWidth::of_host(),
         }
     }
 
@@ -55,7 +58,7 @@ impl Emitter {
     }
 
     /// ModRM + disp32 for `[absolute]` by way of rip, with `reg` in ModRM.reg; so many bytes of the instruction follow.
-    fn absolute(&mut self, reg: u8, address: u32, following: u64) {
+    pub(crate) fn absolute(&mut self, reg: u8, address: u32, following: u64) {
         self.raw(&[(reg & 7) << 3 | 0b101]);
         let next = self.here() + 4 + following;
         self.imm32((u64::from(address)).wrapping_sub(next) as u32);
@@ -155,23 +158,10 @@ impl Emitter {
         self.imm32(value);
     }
 
-    /// `sub qword [absolute], imm`: changes the flags.
-    pub(crate) fn subtract(&mut self, address: u32, value: u32) {
-        if value < 0x80 {
-            self.raw(&[0x48, 0x83]);
-            self.absolute(SUBTRACT, address, 1);
-            self.raw(&[value as u8]);
-        } else {
-            self.raw(&[0x48, 0x81]);
-            self.absolute(SUBTRACT, address, 4);
-            self.imm32(value);
-        }
-    }
-
-    /// `rcx >>= 56`, the flags untouched.
-    pub(crate) fn top_byte_of_rcx(&mut self) {
-        self.raw(&[0x48, 0x0f, 0xc9]); // bswap rcx
-        self.raw(&[0x0f, 0xb6, 0xc9]); // movzx ecx, cl
+    /// `cmp rcx, imm32`: changes the flags.
+    pub(crate) fn compare_rcx(&mut self, value: u32) {
+        self.raw(&[0x48, 0x81, 0xf9]);
+        self.imm32(value);
     }
 
     /// Pushes a guest return address without touching flags or registers.
@@ -223,7 +213,7 @@ impl Emitter {
         self.imm32(distance as u32);
     }
 
-    /// A short jump (`jmp` or `jrcxz`) back to what was emitted at an offset before.
+    /// A short jump (`jmp`, `jcc` or `jrcxz`) back to what was emitted at an offset before.
     pub(crate) fn short_back(&mut self, opcode: u8, to: usize) {
         let distance = to as i64 - (self.offset() as i64 + 2);
         let distance = i8::try_from(distance).expect("pads are short");
@@ -239,7 +229,7 @@ impl Emitter {
     /// Leaves for the engine; rip and detail are set by the caller.
     pub(crate) fn exit(&mut self, reason: ExitReason) {
         self.store_value(offset::EXIT_REASON, reason as u64);
-        self.jump_through(offset::EXIT_ROUTINE);
+        self.jump_to(layout::CACHE_LEAVE);
     }
 
     /// Leaves for the engine at a given guest address.
@@ -248,9 +238,6 @@ impl Emitter {
         self.exit(reason);
     }
 }
-
-/// ModRM.reg of `sub` among the operations with an immediate.
-const SUBTRACT: u8 = 5;
 
 fn bytes_cleared(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.clear();

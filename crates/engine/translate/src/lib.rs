@@ -8,7 +8,7 @@
 //! - guest flags, registers and stack (the red zone included) are exactly the guest's at every instruction
 //!   boundary, but for registers named in the block's fault map as borrowed at that point, and for arithmetic flags
 //!   that no instruction will read any more: a stop or a fault before they are overwritten may show others;
-//! - the budget in the context goes down by exactly one per guest instruction, whatever the instrumentation;
+//! - the budget goes down by exactly one per guest instruction, whatever the instrumentation;
 //! - no host address ever reaches guest memory or guest registers, but for the address of the last x87 instruction,
 //!   which the CPU keeps and FNSTENV, FXSAVE and XSAVE write out.
 //!
@@ -21,6 +21,7 @@ mod branches;
 mod budget;
 mod builder;
 mod control;
+mod counter;
 mod emit;
 mod flags;
 mod operands;
@@ -34,7 +35,7 @@ pub use block::{
 };
 pub use budget::BUDGET_RESERVE;
 pub use control::{ARGUMENT_REGISTERS, ControlMark, ControlStep};
-pub use pad::{Pad, indirect_pad, link_exit};
+pub use pad::{Pad, indirect_pad, prelude};
 pub use trace::Way;
 
 /// Most words that one guest instruction can add to the access log, a block header included.

@@ -18,27 +18,33 @@ pub struct Pad {
 
 /// Code to be placed at `address` for the block of guest address `pc` whose code is at `body`. The table led here by the
 /// low bits of the target only, so the pad checks the whole address; and it checks the budget, which whoever comes this
-/// way has charged but not checked.
+/// way has charged but not checked. With flags that are dead at `pc` both are shorter.
 ///
 /// In: rcx = the branch's guest target; the guest's rcx and rdx are borrowed (slots 0 and 1).
-pub fn indirect_pad(pc: u64, body: u64, address: u64) -> Pad {
+pub fn indirect_pad(pc: u64, body: u64, address: u64, flags_dead: bool) -> Pad {
     let near = pc < 1 << 31;
+    let compares = near && flags_dead;
     let mut emit = Emitter::new(address);
     // What mostly runs lies in one cache line, the rest right before it.
-    let rare_len = rare_ways(&mut Emitter::new(address), pc, near).len;
+    let rare_len = rare_ways(&mut Emitter::new(address), pc, near, compares).len;
     while !(emit.here() + rare_len).is_multiple_of(LINE) {
         emit.raw(&[TRAP]);
     }
-    let RareWays { used_up, miss, .. } = rare_ways(&mut emit, pc, near);
+    let RareWays { used_up, miss, .. } = rare_ways(&mut emit, pc, near, compares);
     let entry = emit.offset();
-    move_target(&mut emit, near, pc.wrapping_neg());
-    emit.raw(&[JRCXZ, 2]);
-    emit.short_back(SHORT_JUMP, miss);
-    // The top byte is 0 unless the budget is used up. To load it alone takes longer, since all of it was just stored.
-    emit.load(Gpr::Rcx, offset::BUDGET);
-    emit.top_byte_of_rcx();
-    emit.raw(&[JRCXZ, 2]);
-    emit.short_back(SHORT_JUMP, used_up);
+    if compares {
+        emit.compare_rcx(pc as u32);
+        emit.short_back(JUMP_NOT_ZERO, miss);
+        emit.test_budget();
+        emit.short_back(JUMP_NOT_ZERO, used_up);
+    } else {
+        move_target(&mut emit, near, pc.wrapping_neg());
+        emit.raw(&[JRCXZ, 2]);
+        emit.short_back(SHORT_JUMP, miss);
+        emit.budget_is_negative();
+        emit.raw(&[JRCXZ, 2]);
+        emit.short_back(SHORT_JUMP, used_up);
+    }
     restore(&mut emit);
     emit.jump_to(body);
     Pad {
@@ -57,12 +63,14 @@ struct RareWays {
     len: u64,
 }
 
-fn rare_ways(emit: &mut Emitter, pc: u64, near: bool) -> RareWays {
+fn rare_ways(emit: &mut Emitter, pc: u64, near: bool, compares: bool) -> RareWays {
     let used_up = emit.offset();
     restore(emit);
     emit.exit_at(ExitReason::Budget, pc);
     let miss = emit.offset();
-    move_target(emit, near, pc);
+    if !compares {
+        move_target(emit, near, pc);
+    }
     emit.jump_through(offset::LOOKUP_ROUTINE);
     RareWays {
         used_up,
@@ -86,12 +94,33 @@ fn move_target(emit: &mut Emitter, near: bool, distance: u64) {
     }
 }
 
-/// Code to be placed at [`layout::CACHE_LINK_EXIT`]: leaves through the link that is named in the context.
-pub fn link_exit() -> Vec<u8> {
+/// What the cache begins with, up to [`layout::CACHE_FREE`]: the ways in and out, and the constants of counting.
+pub fn prelude() -> Vec<u8> {
+    let mut page = vec![TRAP; (layout::CACHE_FREE - layout::CACHE_START) as usize];
+    let mut place = |address: u64, bytes: &[u8]| {
+        let at = (address - layout::CACHE_START) as usize;
+        page[at..at + bytes.len()].copy_from_slice(bytes);
+    };
     let mut emit = Emitter::new(layout::CACHE_LINK_EXIT);
     emit.exit(ExitReason::Link);
-    emit.bytes
+    place(layout::CACHE_LINK_EXIT, &emit.bytes);
+    let mut emit = Emitter::new(layout::CACHE_LEAVE);
+    emit.put_aside();
+    emit.jump_through(offset::EXIT_ROUTINE);
+    place(layout::CACHE_LEAVE, &emit.bytes);
+    let mut emit = Emitter::new(layout::CACHE_ENTER);
+    emit.take_back();
+    emit.jump_through(offset::RESUME);
+    place(layout::CACHE_ENTER, &emit.bytes);
+    let pair = |low: u64| [low.to_le_bytes(), [0; 8]].concat();
+    place(layout::CACHE_SIGN, &pair(1 << 63));
+    for (index, amount) in (-layout::CHARGE_MAX..=layout::CHARGE_MAX).enumerate() {
+        let at = layout::CACHE_CHARGES + 16 * index as u64;
+        place(at, &pair(i64::from(amount) as u64));
+    }
+    page
 }
 
+const JUMP_NOT_ZERO: u8 = 0x75;
 /// int3, which never runs.
 const TRAP: u8 = 0xcc;

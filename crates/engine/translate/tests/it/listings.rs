@@ -85,10 +85,11 @@ fn a_block_whose_flags_are_dead_counts_with_a_subtraction() {
               4001003c  add eax,1
               4001003f  mov eax,[10000106h]
               40010045  add eax,1
-              40010048  sub qword ptr [7FF00000h],18h
-              40010050  jns 0000000040010056h
-              40010056  mov dword ptr [7FF000D8h],0
-              40010060  jmp 0000000040000000h
+              40010048  vpaddq xmm15,xmm15,[40000180h]
+              40010050  vtestpd xmm15,xmm15
+              40010055  je 000000004001005Bh
+              4001005b  mov dword ptr [7FF000D8h],0
+              40010065  jmp 0000000040000000h
         "#]],
     );
 }
@@ -104,33 +105,27 @@ fn a_block_whose_flags_are_live_counts_without_touching_them() {
             guest
               10000000  jne short 0000000010000004h
             host
-              40010000  jne 000000004001004Eh
-              40010006  mov [7FF00008h],rcx
-              4001000d  mov rcx,[7FF00000h]
-              40010014  lea rcx,[rcx-1]
-              40010018  mov [7FF00000h],rcx
-              4001001f  bswap rcx
-              40010022  movzx ecx,cl
-              40010025  jrcxz 0000000040010033h
-              40010027  mov rcx,[7FF00008h]
-              4001002e  jmp 000000004001003Fh
-              40010033  mov rcx,[7FF00008h]
-              4001003a  jmp 000000004001003Fh
-              4001003f  mov dword ptr [7FF000D8h],0
-              40010049  jmp 0000000040000000h
-              4001004e  mov [7FF00008h],rcx
-              40010055  mov rcx,[7FF00000h]
-              4001005c  lea rcx,[rcx-1]
-              40010060  mov [7FF00000h],rcx
-              40010067  bswap rcx
-              4001006a  movzx ecx,cl
-              4001006d  jrcxz 000000004001007Bh
-              4001006f  mov rcx,[7FF00008h]
-              40010076  jmp 0000000040010087h
-              4001007b  mov rcx,[7FF00008h]
-              40010082  jmp 0000000040010087h
-              40010087  mov dword ptr [7FF000D8h],1
-              40010091  jmp 0000000040000000h
+              40010000  jne 0000000040010043h
+              40010006  vpaddq xmm15,xmm15,[400002F0h]
+              4001000e  mov [7FF00008h],rcx
+              40010015  vmovmskpd ecx,xmm15
+              4001001a  jrcxz 0000000040010028h
+              4001001c  mov rcx,[7FF00008h]
+              40010023  jmp 0000000040010034h
+              40010028  mov rcx,[7FF00008h]
+              4001002f  jmp 0000000040010034h
+              40010034  mov dword ptr [7FF000D8h],0
+              4001003e  jmp 0000000040000000h
+              40010043  vpaddq xmm15,xmm15,[400002F0h]
+              4001004b  mov [7FF00008h],rcx
+              40010052  vmovmskpd ecx,xmm15
+              40010057  jrcxz 0000000040010065h
+              40010059  mov rcx,[7FF00008h]
+              40010060  jmp 0000000040010071h
+              40010065  mov rcx,[7FF00008h]
+              4001006c  jmp 0000000040010071h
+              40010071  mov dword ptr [7FF000D8h],1
+              4001007b  jmp 0000000040000000h
         "#]],
     );
 }
@@ -148,13 +143,13 @@ fn a_far_operand_borrows_a_register() {
               300000000000  add ah,[300000000106h]
               300000000006  ret
             host
-              40010000  sub qword ptr [7FF00000h],2
-              40010008  mov [7FF00020h],rbx
-              4001000f  mov rbx,300000000106h
-              40010019  add ah,[rbx]
-              4001001b  mov rbx,[7FF00020h]
-              40010022  mov [7FF00008h],rcx
-              40010029  pop rcx
+              40010000  mov [7FF00020h],rbx
+              40010007  mov rbx,300000000106h
+              40010011  add ah,[rbx]
+              40010013  mov rbx,[7FF00020h]
+              4001001a  mov [7FF00008h],rcx
+              40010021  pop rcx
+              40010022  vpaddq xmm15,xmm15,[400002E0h]
               4001002a  mov [7FF00010h],rdx
               40010031  movzx edx,cx
               40010034  jmp qword ptr [rdx*8+60000000h]
@@ -179,12 +174,10 @@ fn a_far_call_through_memory() {
               40010014  mov dword ptr [rsp-8],6
               4001001c  mov dword ptr [rsp-4],3000h
               40010024  lea rsp,[rsp-8]
-              40010029  mov [7FF00010h],rdx
-              40010030  mov rdx,[7FF00000h]
-              40010037  lea rdx,[rdx-1]
-              4001003b  mov [7FF00000h],rdx
-              40010042  movzx edx,cx
-              40010045  jmp qword ptr [rdx*8+60000000h]
+              40010029  vpaddq xmm15,xmm15,[400002F0h]
+              40010031  mov [7FF00010h],rdx
+              40010038  movzx edx,cx
+              4001003b  jmp qword ptr [rdx*8+60000000h]
         "#]],
     );
 }
@@ -214,20 +207,20 @@ fn logged_accesses_share_the_words_of_their_bases() {
               4001001d  mov [r15+8],rdi
               40010021  mov rax,[rdi+8]
               40010025  mov [rdi+10h],rax
-              40010029  sub qword ptr [7FF00000h],5
-              40010031  lea r14,[rdi+rax*4+4]
-              40010039  mov [r15+10h],r14
-              4001003d  add [rdi+rax*4+4],ecx
-              40010041  mov [r15+18h],rcx
-              40010045  mov [r15+20h],rsi
-              40010049  rep movsb [rdi],[rsi]
-              4001004b  lea r15,[r15+28h]
-              4001004f  mov [7FF00038h],r15
-              40010056  mov r15,[7FF00028h]
-              4001005d  mov r14,[7FF00030h]
+              40010029  lea r14,[rdi+rax*4+4]
+              40010031  mov [r15+10h],r14
+              40010035  add [rdi+rax*4+4],ecx
+              40010039  mov [r15+18h],rcx
+              4001003d  mov [r15+20h],rsi
+              40010041  rep movsb [rdi],[rsi]
+              40010043  lea r15,[r15+28h]
+              40010047  mov [7FF00038h],r15
+              4001004e  mov r15,[7FF00028h]
+              40010055  mov r14,[7FF00030h]
+              4001005c  vpaddq xmm15,xmm15,[400002B0h]
               40010064  mov qword ptr [7FF000C0h],10000010h
               4001006f  mov qword ptr [7FF000D0h],3
-              4001007a  jmp qword ptr [7FF00118h]
+              4001007a  jmp 0000000040000040h
             LoggedAccess { instruction: 0, base: Logged(0), displacement: 8, size: 8, kind: Read, locked: false, segment: Flat, bit: None, repeat: None }
             LoggedAccess { instruction: 1, base: Logged(0), displacement: 10, size: 8, kind: Write, locked: false, segment: Flat, bit: None, repeat: None }
             LoggedAccess { instruction: 2, base: Logged(1), displacement: 0, size: 4, kind: ReadWrite, locked: false, segment: Flat, bit: None, repeat: None }
