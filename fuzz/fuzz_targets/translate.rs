@@ -18,7 +18,11 @@ fuzz_target!(|code: &[u8]| {
             Instrumentation::Everything,
         ] {
             for scope in [
-                Scope::Cached { first_link: 0 },
+                Scope::Cached {
+                    first_link: 0,
+                    cold_address: 0x4800_0000,
+                    pad: true,
+                },
                 Scope::OneOff { instructions: 3 },
             ] {
                 let request = Request {

@@ -26,6 +26,8 @@ const BLOCK_LEN_MAX: usize = 32 << 10;
 struct Entry {
     pc: u64,
     host: u64,
+    /// Where links and the engine enter.
+    body: u64,
     host_len: u32,
     ranges: Box<[(u64, u32)]>,
     instructions: u32,
@@ -173,6 +175,15 @@ impl std::fmt::Debug for CodeCache {
     }
 }
 
+/// By what a block is entered first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entrance {
+    /// A direct branch, or the engine.
+    Direct,
+    /// A branch whose target is looked up.
+    Indirect,
+}
+
 /// How the translator reads the guest.
 pub struct GuestCode<'a> {
     /// Code: fills the buffer from an address, returns how many bytes are executable there.
@@ -219,7 +230,7 @@ impl CodeCache {
 
     /// Where a block's code starts.
     pub fn host_address(&self, block: BlockId) -> u64 {
-        self.entries[block.0 as usize].host
+        self.entries[block.0 as usize].body
     }
 
     /// What a block writes to the access log.
@@ -244,18 +255,28 @@ impl CodeCache {
     }
 
     /// Makes the block at `pc`. A full cache is emptied first: ids and links from before are void then.
-    pub fn insert(&mut self, pc: u64, guest: &GuestCode<'_>) -> Result<BlockId, TranslateError> {
+    pub fn insert(
+        &mut self,
+        pc: u64,
+        entrance: Entrance,
+        guest: &GuestCode<'_>,
+    ) -> Result<BlockId, TranslateError> {
         if self.is_full() {
             self.flush();
         }
         let id = BlockId(self.entries.len() as u32);
         let first_link = self.links.len() as u32;
         let host = self.memory.next();
+        let indirect = entrance == Entrance::Indirect;
         let block = translate(&Request {
             pc,
             code_address: host,
             block_id: id.0,
-            scope: Scope::Cached { first_link },
+            scope: Scope::Cached {
+                first_link,
+                cold_address: self.memory.next_cold(),
+                pad: indirect,
+            },
             instrumentation: self.instrumentation,
             fetch: guest.fetch,
             read_word: guest.read_word,
@@ -264,13 +285,14 @@ impl CodeCache {
             noted: &|pc| self.noted.contains(&pc),
         })?;
         self.memory.append(&block.code);
+        self.memory.append_cold(&block.cold);
         self.stats.blocks += 1;
         self.stats.instructions += u64::from(block.instructions);
-        self.stats.code_bytes += block.code.len() as u64;
+        self.stats.code_bytes += (block.code.len() + block.cold.len()) as u64;
         self.links.extend(block.links.iter().map(|link| LinkEntry {
             target: link.target,
             patch: host + u64::from(link.patch),
-            stub: host + u64::from(link.stub),
+            stub: link.stub,
             from: id,
             retired: link.retired,
             leaves: link.leaves,
@@ -284,6 +306,7 @@ impl CodeCache {
         self.entries.push(Entry {
             pc,
             host,
+            body: host + u64::from(block.body),
             host_len: block.code.len() as u32,
             ranges,
             instructions: block.instructions,
@@ -293,7 +316,7 @@ impl CodeCache {
             control: block.control.into(),
             pcs: block.pcs.into(),
             incoming: Vec::new(),
-            pad: None,
+            pad: indirect.then_some(host),
             flags_dead: block.flags_dead,
             live: true,
             furthest: 0,
@@ -366,7 +389,7 @@ impl CodeCache {
     /// Lets indirect branches find a block without the engine's help.
     pub fn make_indirect(&mut self, block: BlockId) {
         let entry = &self.entries[block.0 as usize];
-        let (pc, host, flags_dead) = (entry.pc, entry.host, entry.flags_dead);
+        let (pc, body, flags_dead) = (entry.pc, entry.body, entry.flags_dead);
         let pad = match entry.pad {
             Some(pad) => pad,
             None => {
@@ -374,11 +397,11 @@ impl CodeCache {
                     return;
                 }
                 let at = self.memory.next();
-                let made = indirect_pad(pc, host, at, flags_dead);
+                let made = indirect_pad(pc, body, at, self.memory.next_cold(), flags_dead);
                 self.memory.append(&made.code);
-                let pad = at + u64::from(made.entry);
-                self.entries[block.0 as usize].pad = Some(pad);
-                pad
+                self.memory.append_cold(&made.cold);
+                self.entries[block.0 as usize].pad = Some(at);
+                at
             }
         };
         self.tables.insert(pc, pad);

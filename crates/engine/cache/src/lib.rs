@@ -9,6 +9,7 @@ mod memory;
 mod tables;
 
 pub use blocks::{
-    BlockId, CacheStats, CodeCache, FaultSite, GuestCode, LoggedBlock, ONE_OFF_BLOCK_ID, OneOff,
+    BlockId, CacheStats, CodeCache, Entrance, FaultSite, GuestCode, LoggedBlock, ONE_OFF_BLOCK_ID,
+    OneOff,
 };
 pub use memory::{CacheMemoryError, CodeCopy};

@@ -29,13 +29,22 @@ pub(crate) struct CodeMemory {
     /// Writable view; its bytes appear at [`CACHE_START`] for execution.
     writable: *mut u8,
     used: usize,
+    /// End of the code that seldom runs, which begins at [`COLD_START`]: what often runs lies close together.
+    cold_used: usize,
 }
+
+/// Where the code that seldom runs begins, from the start of the cache.
+const COLD_START: usize = CACHE_LEN as usize / 2;
 
 impl CodeMemory {
     pub(crate) fn new() -> Result<Self, CacheMemoryError> {
         let file = new_file().map_err(CacheMemoryError)?;
         let writable = map_views(&file, std::ptr::null_mut()).map_err(CacheMemoryError)?;
-        Ok(CodeMemory { writable, used: 0 })
+        Ok(CodeMemory {
+            writable,
+            used: 0,
+            cold_used: COLD_START,
+        })
     }
 
     /// Address at which the next code will run.
@@ -43,9 +52,20 @@ impl CodeMemory {
         CACHE_START + self.used as u64
     }
 
-    /// Bytes left.
+    /// Address at which the next code will run that seldom does.
+    pub(crate) fn next_cold(&self) -> u64 {
+        CACHE_START + self.cold_used as u64
+    }
+
+    /// Bytes left of each kind.
     pub(crate) fn left(&self) -> usize {
-        CACHE_LEN as usize - self.used
+        (COLD_START - self.used).min(CACHE_LEN as usize - self.cold_used)
+    }
+
+    /// Appends code that seldom runs; `next_cold()` is where it does.
+    pub(crate) fn append_cold(&mut self, code: &[u8]) {
+        self.write(self.next_cold(), code);
+        self.cold_used += code.len();
     }
 
     /// Appends code; `next()` is where it runs.
@@ -66,18 +86,23 @@ impl CodeMemory {
         unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), self.writable.add(at), code.len()) }
     }
 
-    /// Forgets everything from `address` on.
+    /// Forgets everything from `address` on, and all code that seldom runs.
     pub(crate) fn truncate(&mut self, address: u64) {
         self.used = (address - CACHE_START) as usize;
+        self.cold_used = COLD_START;
     }
 
     /// Before a fork: a copy for the child. The two views are shared memory, so without it parent and child would
     /// write into each other's code.
     pub(crate) fn copy_for_child(&self) -> Result<CodeCopy, CacheMemoryError> {
         let file = new_file().map_err(CacheMemoryError)?;
-        // SAFETY: `used` bytes of the writable view are mapped and nobody writes them meanwhile.
-        let code = unsafe { std::slice::from_raw_parts(self.writable, self.used) };
-        std::os::unix::fs::FileExt::write_all_at(&file, code, 0).map_err(CacheMemoryError)?;
+        for range in [0..self.used, COLD_START..self.cold_used] {
+            // SAFETY: the range of the writable view is mapped and nobody writes it meanwhile.
+            let code =
+                unsafe { std::slice::from_raw_parts(self.writable.add(range.start), range.len()) };
+            std::os::unix::fs::FileExt::write_all_at(&file, code, range.start as u64)
+                .map_err(CacheMemoryError)?;
+        }
         Ok(CodeCopy(file))
     }
 

@@ -4,7 +4,7 @@ use crate::machine::{Faulted, Machine, Running};
 use crate::program::Encoded;
 use crate::random::Random;
 use crate::state::State;
-use verdict_cache::{BlockId, GuestCode, ONE_OFF_BLOCK_ID};
+use verdict_cache::{BlockId, Entrance, GuestCode, ONE_OFF_BLOCK_ID};
 use verdict_cpu::ExitReason;
 use verdict_translate::{AccessKind, BUDGET_RESERVE, TranslateError};
 
@@ -104,7 +104,7 @@ fn run_blocks(
             }
             Shape::Linked => {
                 machine.context().budget = left - BUDGET_RESERVE;
-                block(machine, program)
+                block(machine, program, Entrance::Direct)
             }
         };
         let host = match entry {
@@ -124,7 +124,8 @@ fn run_blocks(
             Some(ExitReason::Indirect) => {
                 let context = machine.context();
                 context.rip = context.target;
-                if matches!(shape, Shape::Linked) && block(machine, program).is_ok() {
+                let indirect = Entrance::Indirect;
+                if matches!(shape, Shape::Linked) && block(machine, program, indirect).is_ok() {
                     let rip = machine.context().rip;
                     let block = machine.cache.lookup(rip).expect("just made");
                     machine.cache.make_indirect(block);
@@ -152,7 +153,11 @@ fn read_word(address: u64) -> Option<u64> {
     verdict_cpu::copy_from_guest(address, &mut bytes).then(|| u64::from_le_bytes(bytes))
 }
 
-fn block(machine: &mut Machine, program: &Encoded) -> Result<u64, TranslateError> {
+fn block(
+    machine: &mut Machine,
+    program: &Encoded,
+    entrance: Entrance,
+) -> Result<u64, TranslateError> {
     let pc = machine.context().rip;
     if let Some(block) = machine.cache.lookup(pc) {
         return Ok(machine.cache.host_address(block));
@@ -161,7 +166,7 @@ fn block(machine: &mut Machine, program: &Encoded) -> Result<u64, TranslateError
         fetch: &|address, buffer| program.fetch(address, buffer),
         read_word: &read_word,
     };
-    let block = machine.cache.insert(pc, &guest)?;
+    let block = machine.cache.insert(pc, entrance, &guest)?;
     Ok(machine.cache.host_address(block))
 }
 
@@ -191,7 +196,7 @@ fn follow_link(machine: &mut Machine, program: &Encoded) -> Result<(), Stop> {
         )));
     };
     machine.context().rip = target;
-    if machine.cache.first_use(link) && block(machine, program).is_ok() {
+    if machine.cache.first_use(link) && block(machine, program, Entrance::Direct).is_ok() {
         let block = machine.cache.lookup(target).expect("just made");
         machine.cache.link(link, block);
     }

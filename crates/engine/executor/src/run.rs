@@ -4,7 +4,7 @@ use crate::access_log::AccessLog;
 use crate::{Executor, setup};
 use std::ffi::CString;
 use std::time::Instant;
-use verdict_cache::GuestCode;
+use verdict_cache::{Entrance, GuestCode};
 use verdict_cpu::{Context, ExitReason, Gpr, read_gs_base, write_gs_base};
 use verdict_explore::Situation;
 use verdict_kernel::{ExecRequest, ForkRequest, ForkSide, Idle, Journal, Outcome, Role, bit};
@@ -445,7 +445,7 @@ impl Executor {
                 return Slice::Watch;
             } else if left >= BUDGET_RESERVE {
                 self.context().budget = left - BUDGET_RESERVE;
-                self.block(pc)
+                self.block(pc, Entrance::Direct)
             } else if end == SliceEnd::AtBlock {
                 return Slice::Done;
             } else if let Some(host) = self.block_within(pc, left) {
@@ -507,7 +507,7 @@ impl Executor {
     }
 
     /// The host code of the block at `pc`, made if need be.
-    fn block(&mut self, pc: u64) -> Result<u64, TranslateError> {
+    fn block(&mut self, pc: u64, entrance: Entrance) -> Result<u64, TranslateError> {
         if let Some(block) = self.cache.lookup(pc) {
             return Ok(self.cache.host_address(block));
         }
@@ -520,7 +520,7 @@ impl Executor {
             fetch: &|address, buffer| fetch(memory, address, buffer),
             read_word: &|address| memory.read_u64(address).ok(),
         };
-        let block = self.cache.insert(pc, &guest)?;
+        let block = self.cache.insert(pc, entrance, &guest)?;
         if let Some(events) = &mut self.events {
             events.block(&self.cache, block);
         }
@@ -561,7 +561,7 @@ impl Executor {
             return;
         }
         let flushes = self.cache.stats().flushes;
-        if self.block(target).is_ok() && self.cache.stats().flushes == flushes {
+        if self.block(target, Entrance::Direct).is_ok() && self.cache.stats().flushes == flushes {
             let block = self.cache.lookup(target).expect("just made");
             self.cache.link(link, block);
         }
@@ -571,7 +571,7 @@ impl Executor {
     fn follow_indirect(&mut self) {
         let target = self.context().target;
         self.context().rip = target;
-        if self.block(target).is_ok() {
+        if self.block(target, Entrance::Indirect).is_ok() {
             let block = self.cache.lookup(target).expect("just made");
             self.cache.make_indirect(block);
         }

@@ -31,6 +31,10 @@ pub enum Scope {
     Cached {
         /// Number of the block's first link.
         first_link: u32,
+        /// Where the code will run that seldom does.
+        cold_address: u64,
+        /// Whether the code begins with a pad, at which indirect branches arrive.
+        pad: bool,
     },
     /// Exactly so many instructions (or fewer, up to a branch), run once; the engine does the counting.
     OneOff {
@@ -71,8 +75,8 @@ pub struct Link {
     pub target: u64,
     /// Offset in the block of the rel32 to patch.
     pub patch: u32,
-    /// Offset in the block of the stub, to unlink again.
-    pub stub: u32,
+    /// Where it leads until it is linked, and again afterwards.
+    pub stub: u64,
     /// Guest instructions of the path that have run when it is taken.
     pub retired: u16,
     /// For a way off the path: the conditional branch, and the way that the path follows.
@@ -134,6 +138,10 @@ pub struct Block {
     pub flags_dead: bool,
     /// Host code for [`Request::code_address`].
     pub code: Vec<u8>,
+    /// Offset in the code of the place where links arrive: after the pad.
+    pub body: u32,
+    /// Host code for [`Scope::Cached::cold_address`].
+    pub cold: Vec<u8>,
     /// Direct branches, numbered from [`Scope::Cached::first_link`].
     pub links: Vec<Link>,
     /// By host offset, ascending.

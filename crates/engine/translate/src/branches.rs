@@ -3,7 +3,7 @@
 use crate::block::{Link, Scope};
 use crate::budget::{JRCXZ, SHORT_JUMP};
 use crate::builder::Builder;
-use crate::emit::{Emitter, Forward};
+use crate::emit::Forward;
 use crate::operands::{load_branch_target, load_branch_target_at_rcx};
 use crate::trace::{Terminator, Way};
 use iced_x86::{Code, ConditionCode, FlowControl, Instruction};
@@ -205,28 +205,27 @@ impl Builder<'_> {
         }
     }
 
-    /// Where a direct branch leads until it is linked.
-    pub(crate) fn link_stub(
+    /// The link whose rel32 was emitted last: it leads to the stub that was begun at `stub`, until it is linked.
+    pub(crate) fn link(
         &mut self,
-        forward: Forward,
+        stub: u64,
         target: u64,
         retired: u16,
         leaves: Option<(u64, Way)>,
     ) {
-        self.emit.bind(forward);
-        let Scope::Cached { first_link } = self.request.scope else {
+        let Scope::Cached { first_link, .. } = self.request.scope else {
             unreachable!("one-off blocks have no links");
         };
         let link = first_link + self.links.len() as u32;
         self.links.push(Link {
             target,
-            patch: Emitter::patch_offset(forward),
-            stub: self.emit.offset() as u32,
+            patch: self.emit.offset() as u32 - 4,
+            stub,
             retired,
             leaves,
         });
-        self.emit.store_half(offset::EXIT_ARG, link);
-        self.emit.jump_to(layout::CACHE_LINK_EXIT);
+        self.cold.store_half(offset::EXIT_ARG, link);
+        self.cold.jump_to(layout::CACHE_LINK_EXIT);
     }
 }
 

@@ -8,7 +8,6 @@
 
 use crate::block::{BLOCK_INSTRUCTIONS_MAX, Scope};
 use crate::builder::Builder;
-use crate::emit::Forward;
 use crate::flags;
 use crate::trace::{Step, Way};
 use verdict_cpu::{ExitReason, Gpr, layout, offset};
@@ -18,7 +17,8 @@ pub const BUDGET_RESERVE: i64 = BLOCK_INSTRUCTIONS_MAX as i64;
 
 const _: () = assert!(BLOCK_INSTRUCTIONS_MAX as i32 <= layout::CHARGE_MAX);
 
-pub(crate) const CONDITION_ZERO: u8 = 4;
+const CONDITION_ZERO: u8 = 4;
+pub(crate) const CONDITION_NOT_ZERO: u8 = 5;
 pub(crate) const JRCXZ: u8 = 0xe3;
 pub(crate) const SHORT_JUMP: u8 = 0xeb;
 /// How many instructions a path may lose so that it ends where the flags are dead.
@@ -52,46 +52,46 @@ impl Builder<'_> {
             self.emit.exit_at(ExitReason::OneOff, target);
             return;
         }
-        let jump = if self.flags_dead_at(target) {
+        if self.flags_dead_at(target) {
+            let stub = self.cold.here();
             self.emit.test_budget();
-            self.emit.jump_if(CONDITION_ZERO)
+            self.emit.jump_if_to(CONDITION_ZERO, stub);
+            self.link(stub, target, retired, leaves);
+            self.emit.jump_to(stub);
         } else {
-            self.check_with_rcx()
-        };
-        self.link_stub(jump, target, retired, leaves);
+            self.check_with_rcx(target, retired, leaves);
+        }
     }
 
-    /// Checks without touching the flags. The link's stub follows: that is where it goes if the budget is used up.
-    fn check_with_rcx(&mut self) -> Forward {
-        let emit = &mut self.emit;
-        emit.store(offset::borrowed(0), Gpr::Rcx);
-        emit.budget_is_negative();
-        emit.raw(&[JRCXZ, LOAD_LEN + JUMP_LEN]);
-        emit.load(Gpr::Rcx, offset::borrowed(0));
-        let used_up = emit.jump();
-        emit.load(Gpr::Rcx, offset::borrowed(0));
-        let on = emit.jump();
-        emit.bind(used_up);
-        on
+    /// Checks without touching the flags.
+    fn check_with_rcx(&mut self, target: u64, retired: u16, leaves: Option<(u64, Way)>) {
+        let used_up = self.cold.here();
+        self.cold.load(Gpr::Rcx, offset::borrowed(0));
+        let stub = self.cold.here();
+        self.emit.store(offset::borrowed(0), Gpr::Rcx);
+        self.emit.budget_is_negative();
+        self.emit.raw(&[JRCXZ, JUMP_LEN]);
+        self.emit.jump_to(used_up);
+        self.emit.load(Gpr::Rcx, offset::borrowed(0));
+        self.emit.jump_to(stub);
+        self.link(stub, target, retired, leaves);
     }
 
     /// Jumps to the guest address in rcx after so many instructions; the guest's rcx is in slot 0.
     pub(crate) fn leave_to_rcx(&mut self, retired: u16) {
         self.settle(retired);
-        self.emit.store(offset::borrowed(1), Gpr::Rdx);
         if matches!(self.request.scope, Scope::OneOff { .. }) {
             self.emit.store(offset::TARGET, Gpr::Rcx);
             self.emit.load(Gpr::Rcx, offset::borrowed(0));
-            self.emit.load(Gpr::Rdx, offset::borrowed(1));
             self.emit.exit(ExitReason::Indirect);
             return;
         }
-        self.emit.raw(&[0x0f, 0xb7, 0xd1]); // movzx edx, cx
-        self.emit.raw(&[0xff, 0x24, 0xd5]); // jmp [table + rdx*8]
+        self.emit.store(offset::borrowed(1), Gpr::Rcx);
+        self.emit.raw(&[0x0f, 0xb7, 0xc9]); // movzx ecx, cx
+        self.emit.raw(&[0xff, 0x24, 0xcd]); // jmp [table + rcx*8]
         self.emit.raw(&(layout::TABLE1 as u32).to_le_bytes());
     }
 }
 
-/// Bytes of [`Emitter::jump`] and [`Emitter::load`].
-const JUMP_LEN: u8 = 5;
-const LOAD_LEN: u8 = 7;
+/// Bytes of [`crate::emit::Emitter::jump_to`].
+pub(crate) const JUMP_LEN: u8 = 5;

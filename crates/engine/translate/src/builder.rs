@@ -13,6 +13,7 @@ use crate::operands::{
     GprSet, free_legacy_register, free_register, names_high_byte, register_of, register_of_32,
     registers_used,
 };
+use crate::pad::emit_pad;
 use crate::trace::{Bytes, Step, Terminator, Window};
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Register};
 use verdict_cpu::{ExitReason, offset};
@@ -24,6 +25,9 @@ pub(crate) struct Builder<'a> {
     /// Code beyond the path on which the translation depends.
     ahead: Vec<(u64, u32)>,
     pub(crate) emit: Emitter,
+    /// What seldom runs, elsewhere.
+    pub(crate) cold: Emitter,
+    body: u32,
     /// Guest instructions of the whole path.
     pub(crate) count: u32,
     /// Whether the guest's vector register 15 is in place, and the budget in the context, while the path runs.
@@ -50,6 +54,11 @@ impl<'a> Builder<'a> {
             code,
             ahead: Vec::new(),
             emit: Emitter::new(request.code_address),
+            cold: Emitter::new(match request.scope {
+                Scope::Cached { cold_address, .. } => cold_address,
+                Scope::OneOff { .. } => 0,
+            }),
+            body: 0,
             count: 0,
             aside: false,
             faults: Vec::with_capacity(BLOCK_INSTRUCTIONS_MAX + 2),
@@ -65,10 +74,11 @@ impl<'a> Builder<'a> {
 
     pub(crate) fn build(mut self, steps: &[Step], terminator: &Terminator) -> Block {
         self.count = steps.len() as u32 + u32::from(terminator.instruction().is_some());
+        let flags_dead = self.open();
         self.mark(self.request.pc, 0);
         if let Terminator::Watch(pc) = *terminator {
             self.emit.exit_at(ExitReason::Watch, pc);
-            return self.finish(vec![(pc, 1)]);
+            return self.finish(vec![(pc, 1)], flags_dead);
         }
         self.make_way(steps);
         if self.request.instrumentation != Instrumentation::None {
@@ -84,7 +94,7 @@ impl<'a> Builder<'a> {
             let all = path.chain(terminator.instruction());
             self.pcs = all.map(Instruction::ip).collect();
         }
-        self.finish(ranges(steps, terminator))
+        self.finish(ranges(steps, terminator), flags_dead)
     }
 
     /// Puts the budget aside if an instruction of the path needs the register that it is in.
@@ -97,11 +107,20 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn finish(mut self, ranges: Vec<(u64, u32)>) -> Block {
-        let flags_dead = match self.request.scope {
-            Scope::Cached { .. } => self.flags_dead_at(self.request.pc),
-            Scope::OneOff { .. } => false,
+    /// The pad, if there is to be one. Returns whether the flags are dead at the block's first instruction.
+    fn open(&mut self) -> bool {
+        let Scope::Cached { pad, .. } = self.request.scope else {
+            return false;
         };
+        let flags_dead = self.flags_dead_at(self.request.pc);
+        if pad {
+            emit_pad(&mut self.emit, &mut self.cold, self.request.pc, flags_dead);
+            self.body = self.emit.offset() as u32;
+        }
+        flags_dead
+    }
+
+    fn finish(mut self, ranges: Vec<(u64, u32)>, flags_dead: bool) -> Block {
         self.ahead = on_other_pages(&ranges, &self.ahead);
         let (accesses, control) = self
             .log
@@ -114,6 +133,8 @@ impl<'a> Builder<'a> {
             instructions: self.count,
             flags_dead,
             code: self.emit.bytes,
+            body: self.body,
+            cold: self.cold.bytes,
             links: self.links,
             faults: self.faults,
             accesses,

@@ -158,10 +158,19 @@ impl Emitter {
         self.imm32(value);
     }
 
-    /// `cmp rcx, imm32`: changes the flags.
-    pub(crate) fn compare_rcx(&mut self, value: u32) {
-        self.raw(&[0x48, 0x81, 0xf9]);
+    /// `cmp qword [absolute], imm32`, the value below 2^31: changes the flags.
+    pub(crate) fn compare_small(&mut self, address: u32, value: u32) {
+        debug_assert!(value < 1 << 31);
+        self.raw(&[0x48, 0x81]);
+        self.absolute(COMPARE, address, 4);
         self.imm32(value);
+    }
+
+    /// `cmp reg, [absolute]`: changes the flags.
+    pub(crate) fn compare(&mut self, reg: Gpr, address: u32) {
+        let reg = reg as u8;
+        self.raw(&[0x48 | (reg >> 3) << 2, 0x3b]);
+        self.absolute(reg, address, 0);
     }
 
     /// Pushes a guest return address without touching flags or registers.
@@ -201,11 +210,6 @@ impl Emitter {
         self.bytes[forward.0..forward.0 + 4].copy_from_slice(&distance.to_le_bytes());
     }
 
-    /// Offset of the rel32 of a forward jump.
-    pub(crate) fn patch_offset(forward: Forward) -> u32 {
-        forward.0 as u32
-    }
-
     /// `jmp rel32` to code elsewhere in the cache.
     pub(crate) fn jump_to(&mut self, address: u64) {
         self.raw(&[0xe9]);
@@ -213,11 +217,11 @@ impl Emitter {
         self.imm32(distance as u32);
     }
 
-    /// A short jump (`jmp`, `jcc` or `jrcxz`) back to what was emitted at an offset before.
-    pub(crate) fn short_back(&mut self, opcode: u8, to: usize) {
-        let distance = to as i64 - (self.offset() as i64 + 2);
-        let distance = i8::try_from(distance).expect("pads are short");
-        self.raw(&[opcode, distance as u8]);
+    /// `jcc rel32` to code elsewhere in the cache.
+    pub(crate) fn jump_if_to(&mut self, condition: u8, address: u64) {
+        self.raw(&[0x0f, 0x80 | condition]);
+        let distance = address.wrapping_sub(self.here() + 4);
+        self.imm32(distance as u32);
     }
 
     /// `jmp [absolute]`
@@ -238,6 +242,9 @@ impl Emitter {
         self.exit(reason);
     }
 }
+
+/// ModRM.reg of `cmp` among the operations with an immediate.
+const COMPARE: u8 = 7;
 
 fn bytes_cleared(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.clear();

@@ -1,98 +1,77 @@
 //! The code of the cache that belongs to no path: where indirect branches arrive, and where unlinked branches leave.
 
-use crate::budget::{JRCXZ, SHORT_JUMP};
+use crate::budget::{CONDITION_NOT_ZERO, JRCXZ, JUMP_LEN};
 use crate::emit::Emitter;
 use verdict_cpu::{ExitReason, Gpr, layout, offset};
 
-/// Bytes of a cache line.
-const LINE: u64 = 64;
-
-/// Where indirect branches to a block arrive.
+/// Where indirect branches to a block arrive that was made without a pad.
 #[derive(Clone, Debug)]
 pub struct Pad {
     /// To be placed at the address that was asked for.
     pub code: Vec<u8>,
-    /// Offset of the place to jump to.
-    pub entry: u32,
+    /// What seldom runs, to be placed at the other address.
+    pub cold: Vec<u8>,
 }
 
-/// Code to be placed at `address` for the block of guest address `pc` whose code is at `body`. The table led here by the
-/// low bits of the target only, so the pad checks the whole address; and it checks the budget, which whoever comes this
-/// way has charged but not checked. With flags that are dead at `pc` both are shorter.
-///
-/// In: rcx = the branch's guest target; the guest's rcx and rdx are borrowed (slots 0 and 1).
-pub fn indirect_pad(pc: u64, body: u64, address: u64, flags_dead: bool) -> Pad {
-    let near = pc < 1 << 31;
-    let compares = near && flags_dead;
+/// Code to be placed at `address`, and at `cold_address`, for the block of guest address `pc` whose code is at `body`.
+pub fn indirect_pad(pc: u64, body: u64, address: u64, cold_address: u64, flags_dead: bool) -> Pad {
     let mut emit = Emitter::new(address);
-    // What mostly runs lies in one cache line, the rest right before it.
-    let rare_len = rare_ways(&mut Emitter::new(address), pc, near, compares).len;
-    while !(emit.here() + rare_len).is_multiple_of(LINE) {
-        emit.raw(&[TRAP]);
-    }
-    let RareWays { used_up, miss, .. } = rare_ways(&mut emit, pc, near, compares);
-    let entry = emit.offset();
-    if compares {
-        emit.compare_rcx(pc as u32);
-        emit.short_back(JUMP_NOT_ZERO, miss);
-        emit.test_budget();
-        emit.short_back(JUMP_NOT_ZERO, used_up);
-    } else {
-        move_target(&mut emit, near, pc.wrapping_neg());
-        emit.raw(&[JRCXZ, 2]);
-        emit.short_back(SHORT_JUMP, miss);
-        emit.budget_is_negative();
-        emit.raw(&[JRCXZ, 2]);
-        emit.short_back(SHORT_JUMP, used_up);
-    }
-    restore(&mut emit);
+    let mut cold = Emitter::new(cold_address);
+    emit_pad(&mut emit, &mut cold, pc, flags_dead);
     emit.jump_to(body);
     Pad {
         code: emit.bytes,
-        entry: entry as u32,
+        cold: cold.bytes,
     }
 }
 
-/// Offsets of the ways that a pad seldom takes.
-struct RareWays {
-    /// The budget is used up: comes back to the engine before the block.
-    used_up: usize,
-    /// Another target with the same low bits: the second level is asked.
-    miss: usize,
-    /// Bytes of both.
-    len: u64,
-}
-
-fn rare_ways(emit: &mut Emitter, pc: u64, near: bool, compares: bool) -> RareWays {
-    let used_up = emit.offset();
-    restore(emit);
-    emit.exit_at(ExitReason::Budget, pc);
-    let miss = emit.offset();
-    if !compares {
-        move_target(emit, near, pc);
-    }
-    emit.jump_through(offset::LOOKUP_ROUTINE);
-    RareWays {
-        used_up,
-        miss,
-        len: (emit.offset() - used_up) as u64,
-    }
-}
-
-fn restore(emit: &mut Emitter) {
-    emit.load(Gpr::Rcx, offset::borrowed(0));
-    emit.load(Gpr::Rdx, offset::borrowed(1));
-}
-
-/// `rcx += distance`; rdx may be used if it is far.
-fn move_target(emit: &mut Emitter, near: bool, distance: u64) {
-    if near {
-        emit.lea_self(Gpr::Rcx, distance as i32);
+/// The table led here by the low bits of the target only, so the pad checks the whole address; and it checks the budget,
+/// which whoever comes this way has charged but not checked. With flags that are dead at `pc` both are shorter.
+///
+/// In: the branch's guest target in slot 1, the guest's rcx in slot 0.
+pub(crate) fn emit_pad(emit: &mut Emitter, cold: &mut Emitter, pc: u64, flags_dead: bool) {
+    let miss = cold.here();
+    cold.jump_through(offset::LOOKUP_ROUTINE);
+    let used_up = cold.here();
+    cold.load(Gpr::Rcx, offset::borrowed(0));
+    cold.exit_at(ExitReason::Budget, pc);
+    let near = pc < 1 << 31;
+    if flags_dead {
+        if near {
+            emit.compare_small(offset::borrowed(1), pc as u32);
+        } else {
+            emit.load_value(Gpr::Rcx, pc);
+            emit.compare(Gpr::Rcx, offset::borrowed(1));
+        }
+        emit.jump_if_to(CONDITION_NOT_ZERO, miss);
+        emit.test_budget();
+        emit.jump_if_to(CONDITION_NOT_ZERO, used_up);
     } else {
-        emit.load_value(Gpr::Rdx, distance);
+        distance_to_rcx(emit, pc, near);
+        emit.raw(&[JRCXZ, JUMP_LEN]);
+        emit.jump_to(miss);
+        emit.budget_is_negative();
+        emit.raw(&[JRCXZ, JUMP_LEN]);
+        emit.jump_to(used_up);
+    }
+    emit.load(Gpr::Rcx, offset::borrowed(0));
+}
+
+/// `rcx = target - pc`, the flags untouched.
+fn distance_to_rcx(emit: &mut Emitter, pc: u64, near: bool) {
+    if near {
+        emit.load(Gpr::Rcx, offset::borrowed(1));
+        emit.lea_self(Gpr::Rcx, -(pc as i64) as i32);
+    } else {
+        emit.store(offset::borrowed(SLOT_DISTANCE), Gpr::Rdx);
+        emit.load_value(Gpr::Rdx, pc.wrapping_neg());
+        emit.load(Gpr::Rcx, offset::borrowed(1));
         emit.raw(&[0x48, 0x8d, 0x0c, 0x11]); // lea rcx, [rcx + rdx]
+        emit.load(Gpr::Rdx, offset::borrowed(SLOT_DISTANCE));
     }
 }
+
+const SLOT_DISTANCE: usize = 2;
 
 /// What the cache begins with, up to [`layout::CACHE_FREE`]: the ways in and out, and the constants of counting.
 pub fn prelude() -> Vec<u8> {
@@ -121,6 +100,5 @@ pub fn prelude() -> Vec<u8> {
     page
 }
 
-const JUMP_NOT_ZERO: u8 = 0x75;
 /// int3, which never runs.
 const TRAP: u8 = 0xcc;

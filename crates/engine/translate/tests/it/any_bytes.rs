@@ -1,6 +1,6 @@
 //! Whatever bytes a guest executes, translation gives a block or says that there is no code.
 
-use crate::translate_at;
+use crate::{COLD_ADDRESS, translate_at};
 use iced_x86::{Decoder, DecoderOptions};
 use proptest::prelude::*;
 use verdict_translate::{Block, Instrumentation, Scope, log_words_per_instruction_max};
@@ -22,7 +22,11 @@ fn instrumentations() -> impl Strategy<Value = Instrumentation> {
 
 fn scopes() -> impl Strategy<Value = Scope> {
     prop_oneof![
-        Just(Scope::Cached { first_link: 3 }),
+        (any::<bool>()).prop_map(|pad| Scope::Cached {
+            first_link: 3,
+            cold_address: COLD_ADDRESS,
+            pad,
+        }),
         (1u32..80).prop_map(|instructions| Scope::OneOff { instructions }),
     ]
 }
@@ -55,7 +59,8 @@ fn check(block: &Block, pc: u64, code: &[u8]) {
     }
     for link in &block.links {
         assert!(link.patch as usize + 4 <= block.code.len());
-        assert!((link.stub as usize) < block.code.len());
+        let cold = COLD_ADDRESS..COLD_ADDRESS + block.cold.len() as u64;
+        assert!(cold.contains(&link.stub));
     }
     let decoded: usize = block
         .ranges

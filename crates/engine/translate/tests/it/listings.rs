@@ -1,6 +1,6 @@
 //! Translated code as text: what the guest wrote, and what runs in its place. `UPDATE_EXPECT=1` accepts what is made now.
 
-use crate::{CODE_ADDRESS, translate_at};
+use crate::{CODE_ADDRESS, COLD_ADDRESS, translate_at};
 use expect_test::{Expect, expect};
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 use std::fmt::Write;
@@ -10,7 +10,11 @@ const LOW: u64 = 0x1000_0000;
 const HIGH: u64 = 0x3000_0000_0000;
 
 fn check(pc: u64, code: &[u8], instrumentation: Instrumentation, expected: Expect) {
-    let scope = Scope::Cached { first_link: 0 };
+    let scope = Scope::Cached {
+        first_link: 0,
+        cold_address: COLD_ADDRESS,
+        pad: false,
+    };
     let block = translate_at(pc, code, scope, instrumentation).expect("there is code");
     let mut text = String::from("guest\n");
     for (start, len) in &block.ranges {
@@ -19,6 +23,7 @@ fn check(pc: u64, code: &[u8], instrumentation: Instrumentation, expected: Expec
     }
     text.push_str("host\n");
     list(&mut text, &block.code, CODE_ADDRESS);
+    list(&mut text, &block.cold, COLD_ADDRESS);
     for access in &block.accesses {
         writeln!(text, "{access:x?}").expect("a string takes everything");
     }
@@ -35,7 +40,7 @@ fn list(text: &mut String, code: &[u8], address: u64) {
 }
 
 #[test]
-fn a_block_whose_flags_are_dead_counts_with_a_subtraction() {
+fn a_block_whose_flags_are_dead_tests_the_budget_with_them() {
     // mov eax, [rip+0x100]; add eax, 1; jmp self
     let code = [0x8b, 0x05, 0, 1, 0, 0, 0x83, 0xc0, 1, 0xeb, 0xf5];
     check(
@@ -87,9 +92,10 @@ fn a_block_whose_flags_are_dead_counts_with_a_subtraction() {
               40010045  add eax,1
               40010048  vpaddq xmm15,xmm15,[40000180h]
               40010050  vtestpd xmm15,xmm15
-              40010055  je 000000004001005Bh
-              4001005b  mov dword ptr [7FF000D8h],0
-              40010065  jmp 0000000040000000h
+              40010055  je 0000000048000000h
+              4001005b  jmp 0000000048000000h
+              48000000  mov dword ptr [7FF000D8h],0
+              4800000a  jmp 0000000040000000h
         "#]],
     );
 }
@@ -105,27 +111,27 @@ fn a_block_whose_flags_are_live_counts_without_touching_them() {
             guest
               10000000  jne short 0000000010000004h
             host
-              40010000  jne 0000000040010043h
+              40010000  jne 000000004001002Dh
               40010006  vpaddq xmm15,xmm15,[400002F0h]
               4001000e  mov [7FF00008h],rcx
               40010015  vmovmskpd ecx,xmm15
-              4001001a  jrcxz 0000000040010028h
-              4001001c  mov rcx,[7FF00008h]
-              40010023  jmp 0000000040010034h
-              40010028  mov rcx,[7FF00008h]
-              4001002f  jmp 0000000040010034h
-              40010034  mov dword ptr [7FF000D8h],0
-              4001003e  jmp 0000000040000000h
-              40010043  vpaddq xmm15,xmm15,[400002F0h]
-              4001004b  mov [7FF00008h],rcx
-              40010052  vmovmskpd ecx,xmm15
-              40010057  jrcxz 0000000040010065h
-              40010059  mov rcx,[7FF00008h]
-              40010060  jmp 0000000040010071h
-              40010065  mov rcx,[7FF00008h]
-              4001006c  jmp 0000000040010071h
-              40010071  mov dword ptr [7FF000D8h],1
-              4001007b  jmp 0000000040000000h
+              4001001a  jrcxz 0000000040010021h
+              4001001c  jmp 0000000048000000h
+              40010021  mov rcx,[7FF00008h]
+              40010028  jmp 0000000048000007h
+              4001002d  vpaddq xmm15,xmm15,[400002F0h]
+              40010035  mov [7FF00008h],rcx
+              4001003c  vmovmskpd ecx,xmm15
+              40010041  jrcxz 0000000040010048h
+              40010043  jmp 0000000048000016h
+              40010048  mov rcx,[7FF00008h]
+              4001004f  jmp 000000004800001Dh
+              48000000  mov rcx,[7FF00008h]
+              48000007  mov dword ptr [7FF000D8h],0
+              48000011  jmp 0000000040000000h
+              48000016  mov rcx,[7FF00008h]
+              4800001d  mov dword ptr [7FF000D8h],1
+              48000027  jmp 0000000040000000h
         "#]],
     );
 }
@@ -150,9 +156,9 @@ fn a_far_operand_borrows_a_register() {
               4001001a  mov [7FF00008h],rcx
               40010021  pop rcx
               40010022  vpaddq xmm15,xmm15,[400002E0h]
-              4001002a  mov [7FF00010h],rdx
-              40010031  movzx edx,cx
-              40010034  jmp qword ptr [rdx*8+60000000h]
+              4001002a  mov [7FF00010h],rcx
+              40010031  movzx ecx,cx
+              40010034  jmp qword ptr [rcx*8+60000000h]
         "#]],
     );
 }
@@ -175,9 +181,9 @@ fn a_far_call_through_memory() {
               4001001c  mov dword ptr [rsp-4],3000h
               40010024  lea rsp,[rsp-8]
               40010029  vpaddq xmm15,xmm15,[400002F0h]
-              40010031  mov [7FF00010h],rdx
-              40010038  movzx edx,cx
-              4001003b  jmp qword ptr [rdx*8+60000000h]
+              40010031  mov [7FF00010h],rcx
+              40010038  movzx ecx,cx
+              4001003b  jmp qword ptr [rcx*8+60000000h]
         "#]],
     );
 }

@@ -8,6 +8,8 @@ use verdict_translate::{Block, Instrumentation, Request, Scope, TranslateError, 
 
 /// Where the host code of these tests would run.
 const CODE_ADDRESS: u64 = 0x4001_0000;
+/// And that part of it which seldom does.
+const COLD_ADDRESS: u64 = 0x4800_0000;
 
 /// Translates code that lies alone at an address.
 fn translate_at(

@@ -1,12 +1,16 @@
 //! Blocks stop before watched instructions, and only there.
 
-use crate::translate_watched;
+use crate::{COLD_ADDRESS, translate_watched};
 use verdict_translate::{Block, Instrumentation, Scope};
 
 const PC: u64 = 0x1000_0000;
 /// inc eax; dec ecx; inc edx; jmp to itself.
 const CODE: &[u8] = &[0xff, 0xc0, 0xff, 0xc9, 0xff, 0xc2, 0xeb, 0xfe];
-const CACHED: Scope = Scope::Cached { first_link: 0 };
+const CACHED: Scope = Scope::Cached {
+    first_link: 0,
+    cold_address: COLD_ADDRESS,
+    pad: true,
+};
 
 fn block(pc: u64, scope: Scope, watched: u64) -> Block {
     let code = &CODE[(pc - PC) as usize..];
