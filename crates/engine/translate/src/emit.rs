@@ -158,21 +158,6 @@ impl Emitter {
         self.imm32(value);
     }
 
-    /// `cmp qword [absolute], imm32`, the value below 2^31: changes the flags.
-    pub(crate) fn compare_small(&mut self, address: u32, value: u32) {
-        debug_assert!(value < 1 << 31);
-        self.raw(&[0x48, 0x81]);
-        self.absolute(COMPARE, address, 4);
-        self.imm32(value);
-    }
-
-    /// `cmp reg, [absolute]`: changes the flags.
-    pub(crate) fn compare(&mut self, reg: Gpr, address: u32) {
-        let reg = reg as u8;
-        self.raw(&[0x48 | (reg >> 3) << 2, 0x3b]);
-        self.absolute(reg, address, 0);
-    }
-
     /// Pushes a guest return address without touching flags or registers.
     pub(crate) fn push_value(&mut self, value: u64) {
         if value < 1 << 31 {
@@ -242,9 +227,6 @@ impl Emitter {
         self.exit(reason);
     }
 }
-
-/// ModRM.reg of `cmp` among the operations with an immediate.
-const COMPARE: u8 = 7;
 
 fn bytes_cleared(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.clear();

@@ -26,7 +26,8 @@ pub fn indirect_pad(pc: u64, body: u64, address: u64, cold_address: u64, flags_d
 }
 
 /// The table led here by the low bits of the target only, so the pad checks the whole address; and it checks the budget,
-/// which whoever comes this way has charged but not checked. With flags that are dead at `pc` both are shorter.
+/// which whoever comes this way has charged but not checked. Only once the address is known to be `pc` may the flags
+/// change, if they are dead there: at the address that was really meant they may be live.
 ///
 /// In: the branch's guest target in slot 1, the guest's rcx in slot 0.
 pub(crate) fn emit_pad(emit: &mut Emitter, cold: &mut Emitter, pc: u64, flags_dead: bool) {
@@ -35,21 +36,13 @@ pub(crate) fn emit_pad(emit: &mut Emitter, cold: &mut Emitter, pc: u64, flags_de
     let used_up = cold.here();
     cold.load(Gpr::Rcx, offset::borrowed(0));
     cold.exit_at(ExitReason::Budget, pc);
-    let near = pc < 1 << 31;
+    distance_to_rcx(emit, pc);
+    emit.raw(&[JRCXZ, JUMP_LEN]);
+    emit.jump_to(miss);
     if flags_dead {
-        if near {
-            emit.compare_small(offset::borrowed(1), pc as u32);
-        } else {
-            emit.load_value(Gpr::Rcx, pc);
-            emit.compare(Gpr::Rcx, offset::borrowed(1));
-        }
-        emit.jump_if_to(CONDITION_NOT_ZERO, miss);
         emit.test_budget();
         emit.jump_if_to(CONDITION_NOT_ZERO, used_up);
     } else {
-        distance_to_rcx(emit, pc, near);
-        emit.raw(&[JRCXZ, JUMP_LEN]);
-        emit.jump_to(miss);
         emit.budget_is_negative();
         emit.raw(&[JRCXZ, JUMP_LEN]);
         emit.jump_to(used_up);
@@ -58,8 +51,8 @@ pub(crate) fn emit_pad(emit: &mut Emitter, cold: &mut Emitter, pc: u64, flags_de
 }
 
 /// `rcx = target - pc`, the flags untouched.
-fn distance_to_rcx(emit: &mut Emitter, pc: u64, near: bool) {
-    if near {
+fn distance_to_rcx(emit: &mut Emitter, pc: u64) {
+    if pc < 1 << 31 {
         emit.load(Gpr::Rcx, offset::borrowed(1));
         emit.lea_self(Gpr::Rcx, -(pc as i64) as i32);
     } else {

@@ -2,6 +2,7 @@
 
 mod any_bytes;
 mod listings;
+mod pads;
 mod watched;
 
 use verdict_translate::{Block, Instrumentation, Request, Scope, TranslateError, translate};
