@@ -2,7 +2,7 @@
 //! each one before it runs whether it may.
 
 use crate::arena::is_off_limits;
-use crate::forms::is_allowed;
+use crate::forms::{Use, is_allowed, use_of};
 use crate::program::Encoded;
 use crate::state::{Fault, State};
 use iced_x86::{
@@ -169,7 +169,17 @@ impl Stepper {
         if saves_state(instruction) && !all_components_present(state) {
             return false;
         }
+        if use_of(instruction.code()) == Use::SavesEnvironment && self.has_used_x87() {
+            return false;
+        }
         self.accesses_allowed(instruction, state)
+    }
+
+    /// Whether the address of the last x87 instruction is the host's by now. Programs are made so that it is not where it
+    /// is saved, but a branch into the middle of an instruction may find others there.
+    fn has_used_x87(&self) -> bool {
+        let mut instructions = self.instructions.iter();
+        instructions.any(|instruction| use_of(instruction.code()) == Use::X87)
     }
 
     /// Notes what the instruction is about to access; false if the test itself could be hit.
