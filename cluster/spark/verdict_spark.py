@@ -58,11 +58,14 @@ def checksum_matches(text):
 def write_result(folder, line):
     path = result_path(folder, json.loads(line)["task"])
     partial = path + ".partial"
-    with open(partial, "w", encoding="utf-8") as file:
-        file.write(line + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    try:
+        with open(partial, "w", encoding="utf-8") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except OSError as error:
+        raise RuntimeError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def bundles_of(tasks, count):
