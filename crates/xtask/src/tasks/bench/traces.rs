@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::measure::{Run, quickest};
 use crate::process::{cargo, run as run_command, workspace_root};
@@ -57,6 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     let files = [folder.join("trace.std"), folder.join("trace.vtrace")];
     make_traces(&verdict, args, &files)?;
     rates(&verdict, args, &files)?;
+    programs(&verdict, &folder)?;
     growth(&verdict, args, &folder)
 }
 
@@ -106,6 +107,45 @@ fn rates(verdict: &Path, args: &Args, files: &[PathBuf; 2]) -> Result<(), String
         let bytes = fs::metadata(file).map_err(|error| error.to_string())?.len();
         let each = bytes as f64 / args.events as f64;
         println!("{name:<10} {each:.2} bytes an event");
+    }
+    Ok(())
+}
+
+/// Programs whose traces show how many bytes an event takes in the native format: each works on a file that is given last.
+const PROGRAMS: [&[&str]; 3] = [
+    &["pigz", "-p", "4", "--stdout"],
+    &["pbzip2", "-p4", "--stdout"],
+    &["sort", "--parallel=4"],
+];
+/// Bytes an event that are wanted at most.
+const EVENT_BYTES_MAX: u32 = 4;
+
+/// The size of traces of real programs.
+fn programs(verdict: &Path, folder: &Path) -> Result<(), String> {
+    let input = folder.join("numbers.txt");
+    let numbers: String = (1..=40_000).map(|number| format!("{number}\n")).collect();
+    fs::write(&input, numbers).map_err(|error| format!("{}: {error}", input.display()))?;
+    println!("\nnative traces of programs (wanted: at most {EVENT_BYTES_MAX} bytes an event)");
+    for program in PROGRAMS {
+        let trace = folder.join("program.vtrace");
+        let mut run = Command::new(verdict);
+        run.args(["trace", "-o"]).arg(&trace).arg("--");
+        run.args(program).arg(&input).stdout(Stdio::null());
+        run_command(&mut run)?;
+        let info = Command::new(verdict)
+            .args(["trace", "info", "--format", "json"])
+            .arg(&trace)
+            .output()
+            .map_err(|error| error.to_string())?;
+        let info: serde_json::Value =
+            serde_json::from_slice(&info.stdout).map_err(|error| error.to_string())?;
+        let number = |name: &str| info[name].as_f64().ok_or(format!("no {name}"));
+        println!(
+            "{:<28} {:>11} events {:>5.2} bytes an event",
+            program.join(" "),
+            number("events")?,
+            number("bytes")? / number("events")?
+        );
     }
     Ok(())
 }
