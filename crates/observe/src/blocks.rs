@@ -2,9 +2,10 @@
 
 use crate::code::Code;
 use crate::modules::Owner;
+use crate::plain::{PlainAccess, PlainBlocks};
 use rustc_hash::FxHashMap;
 use verdict_stream::BlockInfo;
-use verdict_translate::{AccessKind, AddressWord, ControlStep, LoggedAccess, Segment};
+use verdict_translate::ControlStep;
 
 /// A block and what is known of its instructions.
 #[derive(Debug)]
@@ -14,10 +15,8 @@ pub(crate) struct Known {
     pub(crate) code: Vec<Code>,
     /// What happens, in order.
     pub(crate) steps: Vec<Step>,
-    /// Its accesses, if it has nothing but plain ones of the program.
-    pub(crate) plain: Option<Box<[PlainAccess]>>,
-    /// Its last instruction of the program's own, 0 if there is none.
-    pub(crate) last_own: u64,
+    /// One per access: how to see quickly that it repeats another one.
+    pub(crate) quick: Vec<Option<PlainAccess>>,
 }
 
 /// Something that happens at an instruction.
@@ -40,27 +39,16 @@ pub(crate) enum What {
     Control(u16),
 }
 
-/// A plain access of the program at an address in the log, or at a constant one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlainAccess {
-    /// The word with the base, if there is one.
-    pub(crate) word: Option<u16>,
-    pub(crate) size: u32,
-    pub(crate) is_write: bool,
-    pub(crate) displacement: u64,
-}
-
 impl Known {
     pub(crate) fn new(info: BlockInfo, code: Vec<Code>) -> Self {
         let steps = steps(&info, &code);
-        let own = |code: &Code| code.owner == Owner::Program && !code.stub;
-        let last = code.iter().zip(&info.pcs).rfind(|(code, _)| own(code));
-        let simple = code.iter().all(|code| own(code) && !code.atomic) && info.control.is_empty();
-        let plain = if simple { plain(&info.accesses) } else { None };
+        let quick = info.accesses.iter().map(|access| {
+            let code = code[usize::from(access.instruction)];
+            code.may_repeat().then(|| PlainAccess::of(access)).flatten()
+        });
         Known {
-            last_own: last.map_or(0, |(_, pc)| *pc),
+            quick: quick.collect(),
             steps,
-            plain,
             info,
             code,
         }
@@ -120,32 +108,13 @@ fn steps(info: &BlockInfo, code: &[Code]) -> Vec<Step> {
     steps
 }
 
-fn plain(accesses: &[LoggedAccess]) -> Option<Box<[PlainAccess]>> {
-    let one = |access: &LoggedAccess| {
-        let plain = !access.locked
-            && access.segment == Segment::Flat
-            && access.bit.is_none()
-            && access.repeat.is_none()
-            && access.size > 0;
-        plain.then(|| PlainAccess {
-            word: match access.base {
-                AddressWord::Constant => None,
-                AddressWord::Logged(word) => Some(word),
-            },
-            size: access.size,
-            is_write: access.kind != AccessKind::Read,
-            displacement: access.displacement,
-        })
-    };
-    accesses.iter().map(one).collect()
-}
-
 /// All blocks that the log may name.
 #[derive(Default, Debug)]
 pub(crate) struct Blocks {
     /// By id; ids are given one after the other.
     usual: Vec<Option<Known>>,
     others: FxHashMap<u32, Known>,
+    plain: PlainBlocks,
 }
 
 /// Ids from here on are not counted up from 0.
@@ -157,11 +126,17 @@ impl Blocks {
             self.others.insert(id, block);
             return;
         }
+        self.plain.insert(id, &block);
         let index = id as usize;
         if index >= self.usual.len() {
             self.usual.resize_with(index + 1, || None);
         }
         self.usual[index] = Some(block);
+    }
+
+    /// Those of them that need no closer look.
+    pub(crate) fn plain(&self) -> &PlainBlocks {
+        &self.plain
     }
 
     #[inline]

@@ -17,6 +17,14 @@ pub(crate) struct Code {
     pub(crate) stub: bool,
 }
 
+impl Code {
+    /// True unless its accesses may mean more than that some bytes are read or written.
+    pub(crate) fn may_repeat(&self) -> bool {
+        let of_interest = matches!(self.owner, Owner::Program | Owner::Library);
+        of_interest && !self.atomic && !self.stub
+    }
+}
+
 /// Remembers what was asked.
 #[derive(Default, Debug)]
 pub(crate) struct CodeTable {

@@ -1,13 +1,15 @@
 //! Reads the words of the access log: which blocks a thread has run, and at which addresses.
 //!
-//! Loops are most of what programs do. Where one block runs again and again with addresses a constant step apart, each of its
-//! accesses is looked at once, for all the bytes that it came by.
+//! Most of what programs do are plain accesses that say nothing new, in blocks that have nothing else. These are gone through as
+//! fast as it goes: loops as a whole, the others access by access, and only what is left is looked at.
 
-use crate::blocks::{Blocks, Known, PlainAccess, What};
+use crate::blocks::{Blocks, Known, What};
 use crate::looks::Looks;
 use crate::modules::Owner;
 use crate::observer::Observer;
-use verdict_detect::Looked;
+use crate::plain::PlainAccess;
+use crate::strides::Strides;
+use verdict_detect::{Looked, Suspects};
 use verdict_events::ThreadId;
 
 /// A word of the log, as it came.
@@ -17,47 +19,121 @@ pub(crate) type Word = [u8; 8];
 const LOOP_MIN: usize = 4;
 
 #[inline(always)]
-fn number(word: Word) -> u64 {
+pub(crate) fn number(word: Word) -> u64 {
     u64::from_le_bytes(word)
+}
+
+/// An execution of a block, as the log has it.
+#[derive(Clone, Copy, Debug)]
+struct Execution {
+    id: u32,
+    /// How many instructions have run; `None` if all.
+    executed: Option<usize>,
+}
+
+impl Execution {
+    #[inline(always)]
+    fn of(header: Word) -> Self {
+        let header = number(header);
+        Execution {
+            id: header as u32,
+            executed: (header >> 32 != 0).then(|| (header >> 32) as usize - 1),
+        }
+    }
 }
 
 impl Observer {
     pub(crate) fn log(&mut self, index: usize, words: &[Word]) {
         let blocks = std::mem::take(&mut self.blocks);
-        self.log_of(index, words, &blocks);
+        let mut rest = words;
+        while let Some(header) = rest.first() {
+            if let Some(after) = self.plain_blocks(index, rest, &blocks) {
+                rest = after;
+                continue;
+            }
+            let execution = Execution::of(*header);
+            let Some(block) = blocks.get(execution.id) else {
+                break;
+            };
+            let executed = execution.executed.unwrap_or(block.len());
+            let Some((logged, after)) = rest.split_at_checked(block.words(executed)) else {
+                break;
+            };
+            self.run(index, block, executed, logged);
+            rest = after;
+        }
         self.blocks = blocks;
     }
 
-    fn log_of(&mut self, index: usize, words: &[Word], blocks: &Blocks) {
-        let mut at = 0;
-        while let Some(header) = words.get(at).copied().map(number) {
-            let Some(block) = blocks.get(header as u32) else {
-                return;
-            };
-            let executed = match header >> 32 {
-                0 => block.len(),
-                early => early as usize - 1,
-            };
-            let len = block.words(executed);
-            let times = match &block.plain {
-                Some(_) if header >> 32 == 0 => times(&words[at..], header, len),
-                _ => 1,
-            };
-            let Some(logged) = words.get(at..at + len * times) else {
-                return;
-            };
-            match &block.plain {
-                Some(plain) if header >> 32 == 0 => {
-                    self.run_plain(index, block, plain, logged, len);
-                }
-                _ => self.run(index, block, executed, &logged[1..]),
+    /// Goes through blocks of plain accesses, and answers with the words after them; `None` if the first is none.
+    fn plain_blocks<'w>(
+        &mut self,
+        index: usize,
+        words: &'w [Word],
+        blocks: &Blocks,
+    ) -> Option<&'w [Word]> {
+        if matches!(self.looks, Looks::All) {
+            return None;
+        }
+        let first = Execution::of(*words.first()?);
+        blocks.plain().get(first.id)?;
+        let thread = &mut self.threads[index];
+        if thread.expects_something() {
+            thread.goes_on_at(blocks.get(first.id)?.info.pcs.first().copied().unwrap_or(0));
+        }
+        thread.in_program = true;
+        let mut passed = Passed {
+            rest: words,
+            last: first,
+        };
+        while let Some(len) = self.pass(index, blocks, &mut passed) {
+            let (logged, after) = passed.rest.split_at(len);
+            passed.last = Execution::of(logged[0]);
+            passed.rest = after;
+            let block = blocks.get(passed.last.id)?;
+            let executed = passed.last.executed.unwrap_or(block.len());
+            for logged in logged.chunks_exact(block.words(executed)) {
+                self.run(index, block, executed, logged);
             }
-            at += len * times;
+        }
+        let block = blocks.get(passed.last.id)?;
+        let executed = passed.last.executed.unwrap_or(block.len());
+        if let Some(last) = executed
+            .checked_sub(1)
+            .and_then(|at| block.info.pcs.get(at))
+        {
+            self.threads[index].last_own = *last;
+        }
+        Some(passed.rest)
+    }
+
+    /// Goes on through blocks of plain accesses until there is none, or one that has to be looked at access by access: answers
+    /// with how many words it has.
+    fn pass(&mut self, index: usize, blocks: &Blocks, passed: &mut Passed<'_>) -> Option<usize> {
+        let thread = ThreadId(index as u32);
+        let is_hidden = self.threads[index].is_hidden();
+        match &mut self.looks {
+            Looks::Survey(suspects) if !is_hidden && !suspects.is_alone(thread) => {
+                let strides = &mut self.strides;
+                passed.go_on(blocks, |run| survey(suspects, strides, thread, run))
+            }
+            Looks::Only(suspects) if !is_hidden => {
+                let atomics = &self.atomics;
+                passed.go_on(blocks, |run| {
+                    let mut addresses = run.addresses();
+                    addresses.all(|(address, access)| {
+                        !suspects.touches(address, u64::from(access.size))
+                            && !atomics.contains(address)
+                    })
+                })
+            }
+            _ => passed.go_on(blocks, |_| true),
         }
     }
 
     /// A block has run for so many instructions.
-    fn run(&mut self, index: usize, block: &Known, executed: usize, logged: &[Word]) {
+    fn run(&mut self, index: usize, block: &Known, executed: usize, words: &[Word]) {
+        let logged = &words[1..];
         let executed = executed.min(block.info.pcs.len());
         if executed == 0 {
             return;
@@ -75,6 +151,11 @@ impl Observer {
                 }
                 What::Enters(pc) => self.threads[index].enters_library(pc),
                 What::Access(number) => {
+                    if let Some(quick) = &block.quick[usize::from(number)]
+                        && self.repeats(index, quick, words)
+                    {
+                        continue;
+                    }
                     let access = &block.info.accesses[usize::from(number)];
                     let at = usize::from(step.instruction);
                     self.access(index, block.info.pcs[at], block.code[at], access, logged);
@@ -94,105 +175,128 @@ impl Observer {
             }
         }
     }
+}
 
-    /// A block of plain accesses has run to its end, as often as there are words for.
-    #[inline]
-    fn run_plain(
-        &mut self,
-        index: usize,
-        block: &Known,
-        plain: &[PlainAccess],
-        words: &[Word],
-        len: usize,
-    ) {
-        let thread = &mut self.threads[index];
-        if thread.expects_something() {
-            thread.goes_on_at(block.info.pcs.first().copied().unwrap_or(0));
-        }
-        thread.in_program = true;
-        thread.last_own = block.last_own;
-        if thread.is_hidden() {
-            return;
-        }
-        let Looks::Survey(suspects) = &mut self.looks else {
-            return self.run_each(index, block, words, len);
+impl Observer {
+    /// True only if all that is asked for is which bytes may race, and the access is like one before.
+    #[inline(always)]
+    fn repeats(&self, index: usize, access: &PlainAccess, words: &[Word]) -> bool {
+        let Looks::Survey(suspects) = &self.looks else {
+            return false;
         };
-        let id = ThreadId(index as u32);
-        if suspects.is_alone(id) {
-            return;
-        }
-        let is_loop = words.len() >= LOOP_MIN * len;
-        let mut uncertain = false;
-        for access in plain {
-            let (is_write, size) = (access.is_write, access.size);
-            let Some(word) = access.word.map(|word| usize::from(word) + 1) else {
-                let looked = suspects.access(id, access.displacement, size, is_write);
-                uncertain |= looked == Looked::PerhapsAtomic;
-                continue;
-            };
-            let address = |base: Word| number(base).wrapping_add(access.displacement);
-            if is_loop && let Some((start, bytes)) = range(words, len, word, u64::from(size)) {
-                let start = start.wrapping_add(access.displacement);
-                let looked = suspects.access_range(id, start, bytes, is_write);
-                uncertain |= looked == Looked::PerhapsAtomic;
-                continue;
-            }
-            for logged in words.chunks_exact(len) {
-                let Some(base) = logged.get(word) else { break };
-                let looked = suspects.access(id, address(*base), size, is_write);
-                uncertain |= looked == Looked::PerhapsAtomic;
-            }
-        }
-        if uncertain {
-            self.run_each(index, block, words, len);
-        }
+        let key = suspects.key(ThreadId(index as u32));
+        let (size, is_write) = (u32::from(access.size), access.is_write);
+        key.is_some_and(|key| suspects.repeats(key, access.address(words), size, is_write))
     }
+}
 
-    /// The same, access by access.
-    fn run_each(&mut self, index: usize, block: &Known, words: &[Word], len: usize) {
-        for logged in words.chunks_exact(len) {
-            for access in &block.info.accesses {
-                let at = usize::from(access.instruction);
-                let (pc, code) = (block.info.pcs[at], block.code[at]);
-                self.threads[index].last_own = pc;
-                self.access(index, pc, code, access, &logged[1..]);
+/// Blocks of plain accesses, gone through one after the other.
+struct Passed<'w> {
+    rest: &'w [Word],
+    last: Execution,
+}
+
+impl Passed<'_> {
+    /// Goes on for as long as `is_done` with what runs; answers with how many words that has which it is not done with.
+    #[inline(always)]
+    fn go_on(
+        &mut self,
+        blocks: &Blocks,
+        mut is_done: impl FnMut(&PlainRun<'_>) -> bool,
+    ) -> Option<usize> {
+        let plain = blocks.plain();
+        while let Some(header) = self.rest.first() {
+            let execution = Execution::of(*header);
+            let block = plain.get(execution.id)?;
+            let all = plain.accesses(block);
+            let (accesses, len, times) = match execution.executed {
+                None => {
+                    let len = usize::from(block.len);
+                    (all, len, times(self.rest, *header, len))
+                }
+                Some(executed) => {
+                    let ran =
+                        all.partition_point(|access| usize::from(access.instruction) < executed);
+                    (&all[..ran], plain.words(block, executed), 1)
+                }
+            };
+            let Some(words) = self.rest.get(..len * times) else {
+                self.rest = &[];
+                return None;
+            };
+            let run = PlainRun {
+                accesses,
+                words,
+                len,
+            };
+            if !accesses.is_empty() && !is_done(&run) {
+                return Some(words.len());
             }
+            self.last = execution;
+            self.rest = &self.rest[len * times..];
         }
-        self.threads[index].last_own = block.last_own;
+        None
     }
+}
+
+/// A block of plain accesses that has run, once or several times in a row.
+struct PlainRun<'a> {
+    accesses: &'a [PlainAccess],
+    /// As often as it ran.
+    words: &'a [Word],
+    /// Words of each time.
+    len: usize,
+}
+
+impl<'a> PlainRun<'a> {
+    /// Every access, and where.
+    #[inline(always)]
+    fn addresses(&self) -> impl Iterator<Item = (u64, &'a PlainAccess)> {
+        let each = self.words.chunks_exact(self.len);
+        let accesses = self.accesses;
+        each.flat_map(move |logged| {
+            let one = move |access: &'a PlainAccess| (access.address(logged), access);
+            accesses.iter().map(one)
+        })
+    }
+}
+
+/// True if the accesses of a block are done with.
+#[inline(always)]
+fn survey(
+    suspects: &mut Suspects,
+    strides: &mut Strides,
+    thread: ThreadId,
+    run: &PlainRun<'_>,
+) -> bool {
+    if run.words.len() >= LOOP_MIN * run.len
+        && let Some(ranges) = strides.ranges(run.accesses, run.words, run.len)
+    {
+        let mut perhaps_atomic = false;
+        for range in ranges {
+            let looked = suspects.access_range(thread, range.start, range.size, range.is_write);
+            perhaps_atomic |= looked == Looked::PerhapsAtomic;
+        }
+        return !perhaps_atomic;
+    }
+    let key = suspects.key(thread).unwrap_or_default();
+    let mut perhaps_atomic = false;
+    for (address, access) in run.addresses() {
+        let (size, is_write) = (u32::from(access.size), access.is_write);
+        if !suspects.repeats(key, address, size, is_write) {
+            let looked = suspects.access(thread, address, size, is_write);
+            perhaps_atomic |= looked == Looked::PerhapsAtomic;
+        }
+    }
+    !perhaps_atomic
 }
 
 /// How often the log has the same block in a row.
-#[inline]
-fn times(words: &[Word], header: u64, len: usize) -> usize {
+#[inline(always)]
+fn times(words: &[Word], header: Word, len: usize) -> usize {
     let repeated = words.chunks_exact(len);
     repeated
-        .take_while(|logged| number(logged[0]) == header)
+        .take_while(|logged| logged[0] == header)
         .count()
         .max(1)
-}
-
-/// The first byte before displacement and the number of bytes that an access came by, if its bases are a constant step apart
-/// that leaves no gaps.
-#[inline]
-fn range(words: &[Word], len: usize, word: usize, size: u64) -> Option<(u64, u64)> {
-    let mut bases = words.chunks_exact(len).map(|logged| number(logged[word]));
-    let first = bases.next()?;
-    let second = bases.next()?;
-    let step = second.wrapping_sub(first) as i64;
-    if step.unsigned_abs() > size {
-        return None;
-    }
-    let mut last = second;
-    let mut steady = true;
-    for base in bases {
-        steady &= base.wrapping_sub(last) as i64 == step;
-        last = base;
-    }
-    if !steady {
-        return None;
-    }
-    let lowest = if step < 0 { last } else { first };
-    let distance = last.wrapping_sub(first) as i64;
-    Some((lowest, distance.unsigned_abs() + size))
 }

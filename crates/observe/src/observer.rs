@@ -12,6 +12,7 @@ use crate::meaning::{self, Meaning};
 use crate::modules::{Modules, Owner};
 use crate::ownership::Ownership;
 use crate::sites::{Place, SiteInfo, Sites};
+use crate::strides::Strides;
 use crate::threads::ThreadState;
 use rustc_hash::FxHashMap;
 use verdict_detect::SuspectBytes;
@@ -40,6 +41,7 @@ pub(crate) struct Observer {
     pub(crate) looking: Option<Looking>,
     /// Events that have been made and not been taken.
     pub(crate) events: Vec<Event>,
+    pub(crate) strides: Strides,
 }
 
 const FUTEX: u64 = 202;
@@ -300,13 +302,13 @@ impl Observer {
         if size == 0 {
             return;
         }
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
         if code.owner == Owner::Library
             && (access.segment != Segment::Flat
                 || !self.ownership.is_programs(address, &self.modules))
         {
             return;
         }
-        let size = u32::try_from(size).unwrap_or(u32::MAX);
         let rule = self.atomic_rule(address, code, access);
         if rule == Some(SyncRule::LockInstruction) && code.owner == Owner::Program {
             self.add_atomic(address);

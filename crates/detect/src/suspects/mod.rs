@@ -16,8 +16,10 @@ mod cell;
 mod places;
 mod ranges;
 mod readers;
+mod recent;
 
 pub use bytes::SuspectBytes;
+pub use recent::Key;
 
 use rustc_hash::FxHashMap;
 use verdict_clocks::{HappensBefore, Rules};
@@ -28,6 +30,7 @@ use cell::{ATOMIC, Access, BYTES, Cell, SPECIAL, Touched, against, word_of};
 use places::Places;
 use ranges::Ranges;
 use readers::Readers;
+use recent::Recent;
 
 /// What became of a plain access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +60,7 @@ pub struct Suspects {
     split: Vec<[Cell; GRANULE as usize]>,
     found: SuspectBytes,
     ranges: Ranges,
+    recent: Recent,
     threads: Vec<Thread>,
 }
 
@@ -64,6 +68,8 @@ pub struct Suspects {
 struct Thread {
     /// Its epoch.
     word: u64,
+    /// Stands for thread and epoch.
+    key: Key,
     life: Life,
 }
 
@@ -104,6 +110,7 @@ impl Suspects {
             split: Vec::new(),
             found: SuspectBytes::default(),
             ranges: Ranges::default(),
+            recent: Recent::default(),
             threads: Vec::new(),
         }
     }
@@ -129,6 +136,22 @@ impl Suspects {
             .is_some_and(|thread| matches!(thread.life, Life::Running | Life::Alone))
     }
 
+    /// What [`Suspects::repeats`] takes for what the thread does from now on, until it does something else than plain
+    /// accesses. `None` for threads of which nothing is known.
+    #[inline]
+    #[must_use]
+    pub fn key(&self, thread: ThreadId) -> Option<Key> {
+        let state = self.threads.get(thread.0 as usize)?;
+        matches!(state.life, Life::Running | Life::Alone).then_some(state.key)
+    }
+
+    /// True only if a plain access need not be told, since it repeats another one.
+    #[inline(always)]
+    #[must_use]
+    pub fn repeats(&self, key: Key, address: u64, size: u32, is_write: bool) -> bool {
+        self.recent.repeats(key, address, size, is_write)
+    }
+
     /// A plain access.
     #[inline(always)]
     pub fn access(&mut self, thread: ThreadId, address: u64, size: u32, is_write: bool) -> Looked {
@@ -142,25 +165,20 @@ impl Suspects {
                 return self.first_access(thread, address, size, is_write);
             }
         }
+        if size == 0 || self.repeats(state.key, address, size, is_write) {
+            return Looked::Done;
+        }
         let offset = address % GRANULE;
         if offset + u64::from(size) <= GRANULE {
-            let bytes = (BYTES >> (GRANULE as u32 - size) & BYTES) << offset;
+            let (word, key) = (state.word, state.key);
+            let bytes = BYTES >> (GRANULE - u64::from(size)) << offset;
             let access = Access {
-                word: state.word | bytes,
+                word: word | bytes,
                 is_write,
             };
             if self.places.cell(address).repeats(access) {
-                return Looked::Done;
-            }
-            return self.access_granule(address, access, Doubt::Ask);
-        }
-        if offset == 0 && u64::from(size) == 2 * GRANULE {
-            let access = Access {
-                word: state.word | BYTES,
-                is_write,
-            };
-            let halves = [address, address.wrapping_add(GRANULE)];
-            if halves.map(|half| self.places.cell(half).repeats(access)) == [true; 2] {
+                let end = address + u64::from(size);
+                self.recent.remember(key, address, end, is_write);
                 return Looked::Done;
             }
         }
@@ -189,8 +207,11 @@ impl Suspects {
         if !self.is_running(thread) {
             self.refresh(thread);
         }
-        let word = self.thread(thread).word;
-        if self.ranges.repeats(address, size, is_write, word) {
+        let key = self.thread(thread).key;
+        let end = address.saturating_add(size);
+        if self.ranges.repeats(address, size, is_write, key)
+            || self.recent.repeats_all(key, address, end, is_write)
+        {
             return Looked::Done;
         }
         let looked = self.access_many(thread, address, size, is_write, Doubt::Ask);
@@ -203,6 +224,7 @@ impl Suspects {
     /// The granule of an address is atomic from now on: [`Looked::PerhapsAtomic`] is answered for plain accesses to it.
     pub fn mark_atomic(&mut self, address: u64) {
         self.places.cell(address).write |= ATOMIC;
+        self.recent.forget(address, address.saturating_add(1));
         self.ranges.forget();
     }
 
@@ -220,6 +242,7 @@ impl Suspects {
             EventKind::Allocate { addr, size } => {
                 let end = addr.0.saturating_add(size);
                 self.ranges.forget();
+                self.recent.forget(addr.0, end);
                 self.places.forget(addr.0, end);
                 self.atomics_forget(addr.0, end);
             }
@@ -367,7 +390,7 @@ impl Suspects {
         is_write: bool,
         doubt: Doubt,
     ) -> Looked {
-        let word = self.threads[thread.0 as usize].word;
+        let Thread { word, key, .. } = self.threads[thread.0 as usize];
         let end = address.saturating_add(size);
         let mut at = address;
         let mut all = Looked::Done;
@@ -393,6 +416,9 @@ impl Suspects {
                 all = Looked::PerhapsAtomic;
             }
             at = next;
+        }
+        if all == Looked::Done && doubt == Doubt::Ask {
+            self.recent.remember(key, address, end, is_write);
         }
         all
     }
@@ -423,6 +449,7 @@ impl Suspects {
     }
 
     fn atomic_granule(&mut self, address: u64, now: u64, is_write: bool) {
+        self.recent.forget(address, address.saturating_add(1));
         let cell = self.places.cell(address);
         cell.write |= ATOMIC;
         let cell = *cell;
@@ -536,6 +563,7 @@ impl Suspects {
         let is_first = self.threads.is_empty();
         let state = self.thread(thread);
         let word = word_of(epoch);
+        let is_new = state.key == Key::default() || state.word != word.unwrap_or(0);
         state.word = word.unwrap_or(0);
         let announced = matches!(state.life, Life::Running | Life::Alone);
         if !announced {
@@ -545,6 +573,21 @@ impl Suspects {
         // Threads that nobody has forked were there all the time.
         if word.is_none() || !announced && !is_first {
             self.found.add_all();
+        }
+        if is_new {
+            self.renew_key(thread);
+        }
+    }
+
+    fn renew_key(&mut self, thread: ThreadId) {
+        if let Some(key) = self.recent.new_key(thread.0) {
+            self.thread(thread).key = key;
+            return;
+        }
+        self.recent.clear();
+        self.ranges.forget();
+        for (number, thread) in (0..).zip(&mut self.threads) {
+            thread.key = self.recent.new_key(number).unwrap_or_default();
         }
     }
 }

@@ -123,6 +123,7 @@ pub(crate) fn decode(
     let mut steps: Vec<Step> = Vec::with_capacity(limit);
     let mut returns: Vec<u64> = Vec::new();
     let mut branches = 0;
+    let mut rounds = Rounds::default();
     let mut pc = request.pc;
     if matches!(request.scope, Scope::Cached { .. }) && (request.watched)(pc) {
         return Ok((steps, Terminator::Watch(pc)));
@@ -130,6 +131,9 @@ pub(crate) fn decode(
     while steps.len() < limit {
         // The stop must be at the start of a block: before it, all counts are those of whole instructions.
         if !steps.is_empty() && (request.watched)(pc) {
+            break;
+        }
+        if pc == request.pc && rounds.is_last(steps.len(), branches) {
             break;
         }
         let (instruction, bytes) = match code.decode(pc) {
@@ -154,6 +158,24 @@ pub(crate) fn decode(
         }
     }
     Ok((steps, Terminator::Next(pc)))
+}
+
+/// How often a path has come back to where it began. A block of a loop has whole rounds of it: it is then followed by itself, and
+/// what it logs looks the same each time.
+#[derive(Default)]
+struct Rounds {
+    /// Steps and branches when it came by last.
+    steps: usize,
+    branches: usize,
+}
+
+impl Rounds {
+    /// The path is where it began: true if there is no room for one more round.
+    fn is_last(&mut self, steps: usize, branches: usize) -> bool {
+        let round = (steps - self.steps, branches - self.branches);
+        *self = Rounds { steps, branches };
+        steps > 0 && (steps + round.0 > BLOCK_INSTRUCTIONS_MAX || branches + round.1 > BRANCHES_MAX)
+    }
 }
 
 /// How the path goes past a branch; `None` if it ends there.
