@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { THREADS = 4, ROWS = 30000 };
+#ifndef ROWS
+#define ROWS 30000
+#endif
+enum { THREADS = 4 };
 
 static sqlite3 *database;
 

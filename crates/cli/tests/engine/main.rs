@@ -11,6 +11,7 @@ mod hard_guests;
 mod input;
 mod private;
 mod programs;
+mod quiet;
 mod race_report;
 mod races;
 mod record_faults;

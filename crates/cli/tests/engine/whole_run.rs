@@ -172,19 +172,25 @@ fn evidence_that_cannot_be_had_is_refused() {
     assert!(said.contains("is a recording without a report"), "{said}");
 }
 
+/// `VERDICT_INTERRUPTIONS` says how often; `cargo xtask soak faults` raises it.
+fn interruptions() -> u32 {
+    let asked = std::env::var("VERDICT_INTERRUPTIONS").ok();
+    asked.map_or(5, |count| count.parse().expect("a number"))
+}
+
 #[test]
 fn interrupted_at_any_moment_and_resumed_reports_the_same() {
-    const INTERRUPTIONS: u32 = 5;
+    let interruptions = interruptions();
     let folder = project();
     let started = Instant::now();
     run(folder.path(), &RUN);
     let duration = started.elapsed();
     let expected = results(folder.path());
-    for number in 0..INTERRUPTIONS {
+    for number in 0..interruptions {
         for forgotten in ["verdict-out", ".verdict"] {
             fs::remove_dir_all(folder.path().join(forgotten)).unwrap();
         }
-        kill_after(folder.path(), duration * number / INTERRUPTIONS);
+        kill_after(folder.path(), duration * number / interruptions);
         let resumed = run(folder.path(), &RUN);
         assert_eq!(
             resumed.status.code(),

@@ -102,7 +102,7 @@ impl Recent {
     /// A key that no access has been remembered with; `None` if there are no more until [`Recent::clear`].
     pub(super) fn new_key(&mut self, thread: u32) -> Option<Key> {
         self.keys = self.keys.checked_add(CLASSES)?;
-        Some(Key(self.keys | thread % CLASSES))
+        Some(Key(self.keys | (thread % CLASSES)))
     }
 
     /// True only if all these bytes, of which there are some, have been accessed with this key, written if it is a write.

@@ -27,7 +27,7 @@ enum Subject {
     Determinism(determinism::Args),
     /// Recordings, replayed many times: every replay is the recorded execution to the last instruction
     Replay(replay::Args),
-    /// Recordings stopped at many moments: what is left behind replays as far as it goes
+    /// Recordings and runs stopped at many moments: what is left behind replays as far as it goes, or goes on
     Faults(replay::FaultArgs),
 }
 

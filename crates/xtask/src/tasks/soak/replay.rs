@@ -24,6 +24,9 @@ pub(super) struct FaultArgs {
     /// Moments at which the controller or the executor is killed; a disk is full at a quarter as many sizes
     #[arg(long, value_name = "N", default_value_t = 200)]
     moments: u32,
+    /// Moments at which a whole `verdict run` is killed and begun again
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    interruptions: u32,
 }
 
 pub(super) fn run_all(args: &Args) -> Result<(), String> {
@@ -40,7 +43,10 @@ pub(super) fn run_all(args: &Args) -> Result<(), String> {
 pub(super) fn run_faults(args: &FaultArgs) -> Result<(), String> {
     run(engine_tests()
         .args(["record_faults::", "--", "--nocapture"])
-        .env("VERDICT_FAULTS", args.moments.to_string()))
+        .env("VERDICT_FAULTS", args.moments.to_string()))?;
+    run(engine_tests()
+        .args(["whole_run::interrupted", "--", "--nocapture"])
+        .env("VERDICT_INTERRUPTIONS", args.interruptions.to_string()))
 }
 
 fn engine_tests() -> std::process::Command {
