@@ -86,6 +86,8 @@ int main(void) {
     close(fds[0]);
     result = write(fds[1], "x", 1);
     printf("nobody reads: %zd %s\n", result, strerror(errno));
+    struct iovec said[2] = {{"written ", 8}, {"in parts\n", 9}};
+    if (writev(1, said, 2) != 17) return 1;
 
     // timeouts
     if (pipe(fds)) return 1;

@@ -106,7 +106,7 @@ impl Kernel {
     ) -> Flow {
         if let Some(recorded) = output {
             let touched = self.touched(call, result);
-            let bytes = self.output_bytes(result, &touched);
+            let bytes = self.output_bytes(call.number, result, &touched);
             if digest(&bytes) != recorded.digest {
                 let (retired, doing) = (self.retired, self.doing(call));
                 if let Some(mut replayer) = self.journal.replayer() {

@@ -398,7 +398,7 @@ impl Kernel {
         if !is_output(call.number) || result <= 0 {
             return None;
         }
-        let bytes = self.output_bytes(result, touched);
+        let bytes = self.output_bytes(call.number, result, touched);
         let mut recorder = self.journal.recorder()?;
         let stream = recorder.stream(call.args[0] as i32);
         recorder.outputs[usize::from(stream)].update(&bytes);
@@ -409,9 +409,10 @@ impl Kernel {
         })
     }
 
-    pub(crate) fn output_bytes(&self, result: i64, touched: &[Buffer]) -> Vec<u8> {
+    pub(crate) fn output_bytes(&self, number: u64, result: i64, touched: &[Buffer]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for buffer in touched {
+        // What says where the parts of the output are is read first, and no part of it.
+        for buffer in touched.iter().skip(usize::from(is_in_parts(number))) {
             if buffer.direction == Direction::Read
                 && let Some(part) = self.bytes_of(buffer)
             {
@@ -439,6 +440,13 @@ impl Kernel {
             progress,
         }
     }
+}
+
+fn is_in_parts(number: u64) -> bool {
+    matches!(
+        number as i64,
+        libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2
+    )
 }
 
 /// Calls whose data leaves the guest.
