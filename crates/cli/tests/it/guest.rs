@@ -25,19 +25,25 @@ impl Guest {
         Self::build("guest.s", source, &["-static", "-nostdlib"])
     }
 
-    fn build(name: &str, source: &str, flags: &[&str]) -> Self {
+    /// Builds C that calls a shared library, which lies beside it.
+    pub fn c_with_library(source: &str, library: &str) -> Self {
         let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("library.c"), library).unwrap();
+        let flags = ["-shared", "-fPIC", "-o", "libguest.so", "library.c"];
+        gcc(folder.path(), &flags);
+        let flags = ["-L.", "-lguest", "-Wl,-rpath,$ORIGIN"];
+        Self::build_in(folder, "guest.c", source, &flags)
+    }
+
+    fn build(name: &str, source: &str, flags: &[&str]) -> Self {
+        Self::build_in(TempDir::new().unwrap(), name, source, flags)
+    }
+
+    fn build_in(folder: TempDir, name: &str, source: &str, flags: &[&str]) -> Self {
         fs::write(folder.path().join(name), source).unwrap();
-        let output = Command::new("gcc")
-            .args(["-g", "-O0", "-o", "guest", name])
-            .args(flags)
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
+        gcc(
+            folder.path(),
+            &[&["-g", "-O0", "-o", "guest", name], flags].concat(),
         );
         let source = source.to_owned();
         Self { folder, source }
@@ -70,4 +76,17 @@ impl Guest {
         let before = self.source.split_once(marker).expect(marker).0;
         format!("guest.c:{}", before.lines().count().max(1))
     }
+}
+
+fn gcc(folder: &Path, arguments: &[&str]) {
+    let output = Command::new("gcc")
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

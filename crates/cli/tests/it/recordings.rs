@@ -141,6 +141,42 @@ fn a_changed_program_is_refused_and_named() {
     );
 }
 
+#[test]
+fn a_missing_or_changed_library_is_refused_and_named() {
+    let guest = Guest::c_with_library(
+        "void word(void);\nint main(void) { word(); return 5; }\n",
+        "#include <stdio.h>\nvoid word(void) { puts(\"word\"); }\n",
+    );
+    let output = verdict(guest.folder(), &["-q", "record", "--", "./guest"]).output();
+    assert_eq!(
+        guest.show(&output.unwrap()),
+        "--- stdout\nword\n--- exit 5\n"
+    );
+    let recorded = Recorded { guest };
+    let library = recorded.guest.folder().join("libguest.so");
+    let mut bytes = fs::read(&library).unwrap();
+    bytes.push(0);
+    fs::write(&library, bytes).unwrap();
+    let said = recorded.said(&["replay"]);
+    assert!(
+        said.starts_with(
+            "--- stderr\nerror: the recording cannot be replayed: libguest.so has changed: it was "
+        ),
+        "{said}"
+    );
+    assert!(said.ends_with("--- exit 3\n"), "{said}");
+    fs::remove_file(&library).unwrap();
+    recorded.check(
+        &["replay"],
+        &expect![[r#"
+            --- stderr
+            error: the recording cannot be replayed: libguest.so cannot be read: No such file or directory (os error 2)
+            help: record again; with --attach-files a recording brings its files along
+            --- exit 3
+        "#]],
+    );
+}
+
 /// The program is gone, and so is the folder it ran in.
 #[test]
 fn a_recording_with_its_files_needs_no_others() {
