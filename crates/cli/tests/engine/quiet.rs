@@ -1,4 +1,8 @@
 //! Real threaded programs without races: nobody hears of one.
+//!
+//! GNU `sort --parallel` is not among them. Its threads merge the nodes of a tree, each under the lock of its node alone
+//! (`mergelines_node` of coreutils 9.1), and a child stores how far it is in its parent (`*node->dest = dest`) while another
+//! thread reads just that and the lines behind it: races by the language's rules, harmless on x86-64.
 
 use std::fs;
 use std::process::Command;
@@ -44,20 +48,6 @@ fn xz_with_threads() {
             "-T2",
             "--block-size=50000",
             "-k",
-            "input",
-        ],
-    );
-}
-
-#[test]
-fn sort_in_parallel() {
-    is_quiet(
-        &lines(140_000),
-        &[
-            &tool("sort", "coreutils"),
-            "--parallel=4",
-            "-o",
-            "sorted",
             "input",
         ],
     );
