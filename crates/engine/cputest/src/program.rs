@@ -38,6 +38,8 @@ pub(crate) struct Encoded {
     pub(crate) end: u64,
     /// Whether an instruction writes the x87 or vector state to memory.
     pub(crate) saves_environment: bool,
+    /// Whether it was made here. Code that somebody gives is run as it is.
+    pub(crate) is_made: bool,
 }
 
 /// Most items of a program.
@@ -102,7 +104,10 @@ impl Program {
             match failed {
                 Some(number) => items[number] = Item::Plain(Instruction::with(Code::Nopd)),
                 None => {
-                    return Encoded::new(self.start, code);
+                    return Encoded {
+                        is_made: true,
+                        ..Encoded::new(self.start, code)
+                    };
                 }
             }
         }
@@ -149,6 +154,7 @@ impl Encoded {
             .into_iter()
             .any(|instruction| use_of(instruction.code()) == Use::SavesEnvironment);
         Encoded {
+            is_made: false,
             start,
             end: start + code.len() as u64,
             saves_environment,

@@ -169,7 +169,10 @@ impl Stepper {
         if saves_state(instruction) && !all_components_present(state) {
             return false;
         }
-        if use_of(instruction.code()) == Use::SavesEnvironment && self.has_used_x87() {
+        if self.program.is_made
+            && use_of(instruction.code()) == Use::SavesEnvironment
+            && self.has_used_x87()
+        {
             return false;
         }
         self.accesses_allowed(instruction, state)
