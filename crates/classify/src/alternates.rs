@@ -61,6 +61,11 @@ pub(crate) fn tries(options: &Options, instance: &Instance) -> Vec<Try> {
 }
 
 impl Try {
+    /// True if other races may have been decided otherwise, too.
+    fn is_random(self) -> bool {
+        matches!(self, Try::Alternate(Some(_)) | Try::Control(_))
+    }
+
     /// What a copy has to be told.
     pub(crate) fn request(
         self,
@@ -172,6 +177,7 @@ pub(crate) fn judge(
 ) -> Judged {
     let mut verdict = Verdict::unknown();
     let mut shown_by = None;
+    let mut certain = None;
     let replay = compared.as_ref().map(|compared| compared.outcome);
     if let Some(compared) = compared {
         verdict.states_differ = Some(compared.outcome == ReplayOutcome::StateChange);
@@ -196,15 +202,18 @@ pub(crate) fn judge(
         };
         let class = match tried {
             Try::Alternate(_) | Try::Split | Try::Inside => {
-                class_of(&runs, alternate, &mut verdict)
+                class_of(&runs, *tried, alternate, &mut verdict)
             }
             // In the recorded order, only harm is news.
             Try::Late if is_enforced(alternate) => {
                 let harm = runs.harm_of_late(alternate);
-                blame(primary, alternate, harm, &mut verdict)
+                blame(primary, *tried, alternate, harm, &mut verdict)
             }
             _ => continue,
         };
+        if !tried.is_random() {
+            certain = worse(certain, class);
+        }
         if class == Some(Class::KWitnessHarmless) {
             verdict.k += 1;
         }
@@ -212,6 +221,9 @@ pub(crate) fn judge(
             verdict.class = class;
             shown_by = Some(*tried);
         }
+    }
+    if worse(certain, verdict.class) != certain {
+        verdict.otherwise = certain.or(Some(Class::KWitnessHarmless));
     }
     if results
         .iter()
@@ -228,6 +240,11 @@ pub(crate) fn judge(
     }
 }
 
+/// The worse of two classes, where there are any.
+fn worse(one: Option<Class>, other: Option<Class>) -> Option<Class> {
+    one.into_iter().chain(other).min()
+}
+
 fn explored(copied: &Copied) -> Option<&Exploration> {
     match copied {
         Copied::Explored(exploration) => Some(exploration),
@@ -236,7 +253,12 @@ fn explored(copied: &Copied) -> Option<&Exploration> {
 }
 
 /// The class that one alternate speaks for; details go into the verdict if they are the worst so far.
-fn class_of(runs: &Runs<'_>, alternate: &Exploration, verdict: &mut Verdict) -> Option<Class> {
+fn class_of(
+    runs: &Runs<'_>,
+    tried: Try,
+    alternate: &Exploration,
+    verdict: &mut Verdict,
+) -> Option<Class> {
     if !is_enforced(alternate) {
         if verdict.threads.is_empty() {
             verdict.threads = standing(&alternate.report.outcome);
@@ -251,8 +273,12 @@ fn class_of(runs: &Runs<'_>, alternate: &Exploration, verdict: &mut Verdict) -> 
     }
     let primary = runs.primary;
     let harm = runs.harm_of_turned(alternate);
-    if let Some(class) = blame(primary, alternate, harm, verdict) {
+    if let Some(class) = blame(primary, tried, alternate, harm, verdict) {
         return Some(class);
+    }
+    if ended.kind.is_error() && primary.scene.is_none() {
+        // It happens in the recorded order as well: what it cuts off is not this race's doing either.
+        return Some(Class::KWitnessHarmless);
     }
     let same_hash = |run: &&Exploration| run.output_hash == alternate.output_hash;
     let usual = runs.controls.iter().any(same_hash)
@@ -278,7 +304,13 @@ fn is_enforced(alternate: &Exploration) -> bool {
 }
 
 /// Says that the specification is violated, where it is and the race is to blame.
-fn blame(primary: &Primary, run: &Exploration, harm: Harm, verdict: &mut Verdict) -> Option<Class> {
+fn blame(
+    primary: &Primary,
+    tried: Try,
+    run: &Exploration,
+    harm: Harm,
+    verdict: &mut Verdict,
+) -> Option<Class> {
     let (shown_by, either_way) = match harm {
         Harm::No => return None,
         Harm::EitherWay => {
@@ -291,7 +323,7 @@ fn blame(primary: &Primary, run: &Exploration, harm: Harm, verdict: &mut Verdict
     let ended = Ended::of_exploration(shown_by);
     let known = verdict.class == Some(Class::SpecViolated);
     // Better evidence is harm that only one of the orders does.
-    if !known || verdict.either_way.is_some() && !either_way {
+    if !known || verdict.either_way.is_some() && !either_way && !tried.is_random() {
         verdict.threads = standing(&shown_by.report.outcome);
         verdict.looping = shown_by.looping.clone();
         verdict.place = place(&shown_by.report.outcome);
@@ -339,22 +371,25 @@ pub(crate) fn merge(all: &mut Verdict, judged: Judged) {
             all.not_covered.push(what.clone());
         }
     }
-    let rank = |verdict: &Verdict| (verdict.class, verdict.either_way.is_some());
-    let worse = match (all.class, one.class) {
+    let certain = |verdict: &Verdict| verdict.otherwise.or(verdict.class);
+    let all_certain = worse(certain(all), certain(&one));
+    let rank = |verdict: &Verdict| (verdict.class, verdict.is_doubtful());
+    let is_worse = match (all.class, one.class) {
         (None, Some(_)) => true,
         (Some(_), Some(_)) => rank(&one) < rank(all),
         (_, None) => false,
     };
-    if worse {
+    if is_worse {
         all.class = one.class;
         all.either_way = one.either_way;
         all.consequence = one.consequence;
         all.place = one.place;
         all.threads = one.threads;
         all.looping = one.looping;
-        all.output = one.output;
+        all.output = one.output.or(all.output.take());
         all.evidence = one.evidence;
     }
+    all.otherwise = all_certain.filter(|certain| Some(*certain) != all.class);
 }
 
 /// The recordings that show a verdict: what shows the class comes first.

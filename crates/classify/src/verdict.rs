@@ -27,6 +27,9 @@ pub struct Verdict {
     pub consequence: Option<Ended>,
     /// What happens in either order, so that it is not, or perhaps not, this race's doing.
     pub either_way: Option<Ended>,
+    /// What it would be without runs whose schedule after the race was random, where these alone show the class: another race may be
+    /// why.
+    pub otherwise: Option<Class>,
     /// Where the thread to blame was then.
     pub place: Option<Box<CallStack>>,
     /// Everybody, where threads wait or do not come to an end, or where an order is impossible.
@@ -77,12 +80,19 @@ pub struct Evidence {
 }
 
 impl Verdict {
+    /// True if what it says may be another race's doing.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.otherwise.is_some()
+            || self.either_way.is_some() && self.class == Some(Class::SpecViolated)
+    }
+
     /// Nothing is known yet.
     pub(crate) fn unknown() -> Self {
         Verdict {
             class: None,
             consequence: None,
             either_way: None,
+            otherwise: None,
             place: None,
             threads: Vec::new(),
             looping: Vec::new(),

@@ -293,6 +293,10 @@ fn why(verdict: &verdict_classify::Verdict, primary: &Primary) -> String {
             "once the accesses meet, in either order, the program ends with: {}; in the recorded execution with: {}",
             ended.detail, primary.ended.detail
         ),
+        (Some(Class::SpecViolated), Some(ended)) if verdict.otherwise.is_some() => format!(
+            "with the accesses in the other order, and another schedule after them, the program ends with: {}; in the recorded order with: {}",
+            ended.detail, primary.ended.detail
+        ),
         (Some(Class::SpecViolated), Some(ended)) => format!(
             "with the accesses in the other order the program ends with: {}; in the recorded order with: {}",
             ended.detail, primary.ended.detail
