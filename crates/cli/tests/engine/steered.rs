@@ -47,7 +47,7 @@ fn waiting_is_not_being_stuck() {
     let binary = guest("steered.c");
     let line = line(include_str!("guests/steered.c"), "// the race");
     let pair = format!("--pair=steered.c:{line},steered.c:{line}");
-    for kind in ["spin", "sleep", "timeout", "signal", "many"] {
+    for kind in ["spin", "sleep", "timeout", "signal", "alarm", "many"] {
         let document = told(&[&pair], &binary, &[kind]);
         let tried = &document["races"][0]["confirmation"];
         println!("{kind}: {} of {} runs", tried["hits"], tried["runs"]);

@@ -12,7 +12,7 @@ use iced_x86::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use verdict_cpu::Gpr;
-use verdict_explore::{Holder, Step, Stuck, stuck};
+use verdict_explore::{Holder, Look, Step};
 use verdict_kernel::{State, Wait};
 use verdict_protocol::{Looping, RunSchedule};
 
@@ -22,8 +22,6 @@ const FIRST_LOOK: u64 = 200_000;
 const LATER: u64 = 4;
 /// The same where the first look is late already.
 const LATER_IF_STEERED: u64 = 2;
-/// Steps of a thread that are looked at.
-const STEPS: usize = 3000;
 /// Instructions of all threads within which every thread must have had its turn.
 const LOOK_MAX: u64 = 4_000_000;
 /// Longest access that is noted byte by byte.
@@ -43,18 +41,34 @@ pub(crate) struct Looks {
     next: u64,
     interval: u64,
     later: u64,
-    look: Option<Look>,
+    look: Option<Looking>,
     /// The loops that were found at the end.
     pub(crate) found: Vec<Looping>,
 }
 
 #[derive(Debug, Default)]
-struct Look {
+struct Looking {
     until: u64,
-    steps: BTreeMap<usize, Vec<Step>>,
-    stuck: BTreeMap<usize, Stuck>,
-    /// What the current thread is about to do, and how many instructions it had retired.
-    pending: Option<(usize, u64, Step)>,
+    seen: Look,
+    /// What threads are about to do, and how many instructions they had retired.
+    pending: BTreeMap<usize, (u64, Step)>,
+}
+
+impl Looking {
+    /// Notes the steps that were made since the last time, given what every thread has retired by now: a thread need not
+    /// be the one that runs now.
+    fn note_made(&mut self, retired: &[u64]) {
+        let is_made = |(thread, (before, _)): (&usize, &(u64, Step))| {
+            let now = retired.get(*thread).copied();
+            now.is_some_and(|now| now > *before).then_some(*thread)
+        };
+        let made: Vec<usize> = self.pending.iter().filter_map(is_made).collect();
+        for thread in made {
+            if let Some((_, step)) = self.pending.remove(&thread) {
+                self.seen.note(thread, step);
+            }
+        }
+    }
 }
 
 /// What a look has come to.
@@ -88,7 +102,7 @@ impl Executor {
     /// True if the current thread's instructions are to be executed one by one.
     pub(crate) fn steps_singly(&self) -> bool {
         let look = self.looks().and_then(|looks| looks.look.as_ref());
-        look.is_some_and(|look| !look.stuck.contains_key(&self.kernel.current))
+        look.is_some_and(|look| !look.seen.stuck().contains_key(&self.kernel.current))
     }
 
     /// Begins, continues or ends a look. True if every thread that can run is in a loop that nobody ends.
@@ -101,9 +115,9 @@ impl Executor {
             if retired < looks.next {
                 return false;
             }
-            looks.look = Some(Look {
+            looks.look = Some(Looking {
                 until: retired + LOOK_MAX,
-                ..Look::default()
+                ..Looking::default()
             });
         }
         match self.continue_look() {
@@ -122,48 +136,46 @@ impl Executor {
 
     fn continue_look(&mut self) -> Seen {
         let current = self.kernel.current;
-        let done = self.kernel.threads[current].retired;
         let retired = self.kernel.retired;
-        let Some(look) = self.looks_mut().and_then(|looks| looks.look.as_mut()) else {
+        let each: Vec<u64> = self.kernel.threads.iter().map(|t| t.retired).collect();
+        let Some(look) = self.looking_mut() else {
             return Seen::Nothing;
         };
-        if let Some((thread, before, step)) = look.pending.take()
-            && thread == current
-            && done > before
-        {
-            look.steps.entry(thread).or_default().push(step);
-        }
+        look.note_made(&each);
         if retired > look.until {
             return Seen::Nothing;
         }
-        if look.stuck.contains_key(&current) {
+        if look.seen.stuck().contains_key(&current) {
             return self.conclude();
         }
-        if look.steps.get(&current).is_some_and(|s| s.len() >= STEPS) {
-            let steps = look.steps.remove(&current).unwrap_or_default();
-            let Some(found) = stuck(&steps) else {
-                return Seen::Nothing;
+        if look.seen.has_seen_enough_of(current) {
+            return match look.seen.judge(current) {
+                true => self.conclude(),
+                false => Seen::Nothing,
             };
-            look.stuck.insert(current, found);
-            return self.conclude();
         }
         if self.kernel.threads[current].call.is_none()
             && let Some(step) = self.next_step()
-            && let Some(look) = self.looks_mut().and_then(|looks| looks.look.as_mut())
+            && let Some(look) = self.looking_mut()
         {
-            look.pending = Some((current, done, step));
+            look.pending.insert(current, (each[current], step));
         }
         Seen::GoOn
     }
 
     /// Whether what is known of the threads so far is enough.
     fn conclude(&mut self) -> Seen {
+        // Its signal may be what they wait for.
+        if self.kernel.next_timer().is_some() {
+            return Seen::Nothing;
+        }
         let held = self.scheduler.held();
         let Some(look) = self.looks().and_then(|looks| looks.look.as_ref()) else {
             return Seen::Nothing;
         };
+        let stuck = look.seen.stuck();
         for (index, thread) in self.kernel.threads.iter().enumerate() {
-            let known = look.stuck.contains_key(&index) || held == Some(index as u32);
+            let known = stuck.contains_key(&index) || held == Some(index as u32);
             let asleep = matches!(
                 thread.state,
                 State::Waiting(Wait::Futex { deadline: None, .. })
@@ -172,34 +184,10 @@ impl Executor {
                 return Seen::GoOn;
             }
         }
-        let touches = |one: &usize, other: &usize| {
-            let (one_loop, other_loop) = (&look.stuck[one], &look.stuck[other]);
-            one != other && !one_loop.writes.is_disjoint(&other_loop.depends_on)
-        };
-        if look
-            .stuck
-            .keys()
-            .any(|one| look.stuck.keys().any(|other| touches(one, other)))
-        {
+        if !look.seen.nobody_helped() {
             return Seen::Nothing;
         }
-        // Who has run meanwhile and is not in a loop may have changed what the others wait for.
-        let changed = |step: &Step| {
-            let written = step.writes.iter().chain(&step.may_write);
-            let decides = |holder: &Holder| match holder {
-                Holder::Byte(address) => look
-                    .stuck
-                    .values()
-                    .any(|stuck| stuck.depends_on.contains(address)),
-                _ => false,
-            };
-            step.opaque || written.into_iter().any(decides)
-        };
-        if look.steps.values().flatten().any(changed) {
-            return Seen::Nothing;
-        }
-        let found = look
-            .stuck
+        let found = stuck
             .iter()
             .map(|(thread, stuck)| Looping {
                 thread: *thread as u32,
@@ -210,6 +198,10 @@ impl Executor {
             looks.found = found;
         }
         Seen::AllLoop
+    }
+
+    fn looking_mut(&mut self) -> Option<&mut Looking> {
+        self.looks_mut().and_then(|looks| looks.look.as_mut())
     }
 
     /// What the current thread's next instruction reads and writes.

@@ -69,6 +69,12 @@ int main(int argc, char **argv) {
     }
     for (long i = 0; i < count; i++) pthread_create(&threads[i], NULL, worker, (void *)i);
     for (long i = 0; i < count; i++) pthread_join(threads[i], NULL);
+    // It is the other one that comes second where nobody is kept waiting: the usual run is short.
+    if (!strcmp(kind, "alarm") && shared == 0) {
+        struct itimerval once = {{0, 0}, {0, 100000}};
+        setitimer(ITIMER_REAL, &once, NULL);
+        while (!signals) {}
+    }
     puts("over");
     return 0;
 }
