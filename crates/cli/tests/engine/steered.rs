@@ -40,14 +40,17 @@ fn told(options: &[&str], binary: &Path, args: &[&str]) -> Value {
         .unwrap_or_else(|error| panic!("{options:?} {args:?}: {error}: {stderr}"))
 }
 
-/// Threads that spin, sleep, give up after a while or are woken by signals are not stuck, however long one of them is
-/// kept at its site; nor are two hundred.
+/// Threads that spin, sleep, give up after a while, are woken by signals or take locks again and again are not stuck,
+/// however long one of them is kept at its site; nor are two hundred.
 #[test]
 fn waiting_is_not_being_stuck() {
     let binary = guest("steered.c");
     let line = line(include_str!("guests/steered.c"), "// the race");
     let pair = format!("--pair=steered.c:{line},steered.c:{line}");
-    for kind in ["spin", "sleep", "timeout", "signal", "alarm", "many"] {
+    let kinds = [
+        "spin", "sleep", "timeout", "signal", "alarm", "locks", "many",
+    ];
+    for kind in kinds {
         let document = told(&[&pair], &binary, &[kind]);
         let tried = &document["races"][0]["confirmation"];
         println!("{kind}: {} of {} runs", tried["hits"], tried["runs"]);

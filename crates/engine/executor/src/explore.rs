@@ -391,6 +391,12 @@ impl Executor {
         });
     }
 
+    /// True if stops are there to be noted, by a copy that has noted as many as it may.
+    pub(crate) fn only_notes_too_many_stops(&self) -> bool {
+        let cut = matches!(&self.explore, Some(Role::Copy(copy)) if copy.stops_cut);
+        cut && !self.scheduler.looks_for_something()
+    }
+
     /// Ends a copy whose guest misuses memory.
     pub(crate) fn misused(&mut self, how: String) {
         if let Some(Role::Copy(copy)) = &mut self.explore {

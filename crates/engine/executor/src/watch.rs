@@ -54,7 +54,7 @@ impl Executor {
     fn at_site(&mut self, pc: u64) {
         self.watch.stops += 1;
         self.ask_at(pc);
-        if self.scheduler.is_done_with(pc) {
+        if self.scheduler.is_done_with(pc) || self.only_notes_too_many_stops() {
             self.cache.unwatch(pc);
         }
     }

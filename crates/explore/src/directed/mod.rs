@@ -16,14 +16,15 @@
 mod atomicity;
 mod others;
 mod priorities;
+mod stops;
 
 use crate::Situation;
 use crate::lock_cycle::{self, Taker};
 use atomicity::Atomicity;
-use others::Stops;
 use priorities::Priorities;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use stops::Stops;
 use verdict_events::ThreadId;
 use verdict_schedule::{Decision, DecisionPoint, Next, NextAccess, Reason, Scheduler, SplitMix};
 
@@ -381,6 +382,17 @@ impl RaceDirected {
         point.retired + self.decisions * (self.target.patience / DECISIONS_MAX)
     }
 
+    /// Synchronisation is no spinning, however much of it there is before the counterpart comes; stops there have a limit.
+    fn count(&mut self, point: &DecisionPoint<'_>) {
+        let stop = point.next.map(|next| next.pc);
+        if let Some(pc) = stop {
+            *self.stops.entry(pc).or_default() += 1;
+        }
+        if stop.is_none_or(|pc| self.is_stop(pc)) {
+            self.decisions += 1;
+        }
+    }
+
     /// Who has waited too long is told to go on: nobody may ever come.
     fn end_patience(&mut self, now: u64) {
         let patience = self.patience;
@@ -418,7 +430,7 @@ impl RaceDirected {
 
 impl Scheduler for RaceDirected {
     fn decide(&mut self, point: &DecisionPoint<'_>) -> Decision {
-        self.decisions += 1;
+        self.count(point);
         let waiting = |thread: &ThreadId| point.runnable.contains(thread);
         self.postponed.retain(|thread, _| waiting(thread));
         match (point.reason, point.next, point.current) {

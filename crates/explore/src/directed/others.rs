@@ -5,27 +5,15 @@
 //! likely. Nobody counts those meetings.
 
 use super::{RaceDirected, meeting};
-use std::collections::BTreeMap;
 use verdict_events::ThreadId;
 use verdict_schedule::{Decision, DecisionPoint, Next};
 
-/// How often each of those sites was stopped at.
-pub(super) type Stops = BTreeMap<u64, u32>;
-
-/// Stops at one of those sites in a run: more are a loop, which would take most of the run's time.
-const STOPS_MAX: u32 = 500;
 /// Of the time that threads wait at the race itself, the part that they wait here.
 const PATIENCE_PART: u64 = 8;
 
 impl RaceDirected {
     pub(super) fn is_other(&self, pc: u64) -> bool {
         self.target.others.contains(&pc) && !self.is_site(pc)
-    }
-
-    /// True if nobody needs to be asked at this site any more in this run.
-    #[must_use]
-    pub fn is_done_with(&self, pc: u64) -> bool {
-        self.stops.get(&pc).is_some_and(|stops| *stops > STOPS_MAX)
     }
 
     /// A thread stands before an access of another race.
@@ -35,7 +23,6 @@ impl RaceDirected {
         thread: ThreadId,
         next: &Next<'_>,
     ) -> Decision {
-        *self.stops.entry(next.pc).or_default() += 1;
         if self.released.remove(&thread) {
             return Decision::Continue;
         }

@@ -398,3 +398,39 @@ fn a_loop_at_another_race_is_left_alone_after_a_while() {
     }
     assert!((100..10_000).contains(&stops), "{stops}");
 }
+
+#[test]
+fn a_loop_that_synchronises_is_left_alone_after_a_while() {
+    let mut scheduler = RaceDirected::new(target(UNIFORM));
+    let mut stops = 0;
+    while !scheduler.is_done_with(0x99) {
+        at(&mut scheduler, 0, 0x99, &[], &[0, 1]);
+        stops += 1;
+    }
+    assert!((1000..100_000).contains(&stops), "{stops}");
+}
+
+#[test]
+fn a_loop_at_the_race_is_left_alone_only_when_the_race_was_created() {
+    let mut scheduler = RaceDirected::new(target(UNIFORM));
+    for _ in 0..100_000 {
+        at(&mut scheduler, 0, 0x10, &write(0x100), &[0]);
+    }
+    assert!(!scheduler.is_done_with(0x10));
+    at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1]);
+    at(&mut scheduler, 1, 0x20, &write(0x100), &[0, 1]);
+    assert_eq!(scheduler.facings().len(), 1);
+    assert!(scheduler.is_done_with(0x10));
+    assert!(!scheduler.is_done_with(0x20));
+}
+
+#[test]
+fn a_thread_is_kept_waiting_however_often_others_synchronise() {
+    let mut scheduler = RaceDirected::new(target(UNIFORM));
+    at(&mut scheduler, 0, 0x10, &write(0x100), &[0, 1]);
+    for _ in 0..100_000 {
+        assert_eq!(chosen(at(&mut scheduler, 1, 0x99, &[], &[0, 1])), 1);
+    }
+    at(&mut scheduler, 1, 0x20, &write(0x100), &[0, 1]);
+    assert_eq!(scheduler.facings().len(), 1);
+}

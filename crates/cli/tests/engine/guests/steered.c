@@ -46,6 +46,11 @@ static void before_the_race(int number) {
         wait_in_vain();
     } else if (!strcmp(kind, "signal")) {
         while (signals < 3) sleep_for(1000000);
+    } else if (!strcmp(kind, "locks") && number == 0) {
+        for (int i = 0; i < 100000; i++) {
+            pthread_mutex_lock(&lock);
+            pthread_mutex_unlock(&lock);
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Args {
     only: String,
 }
 
-const KERNELS: [&str; 5] = ["sieve", "matmul", "quicksort", "mix", "tree"];
+const KERNELS: [&str; 6] = ["sieve", "matmul", "quicksort", "mix", "tree", "mutex"];
 /// Steered runs that are measured together.
 const BATCH: u32 = 3;
 /// What takes about 5 milliseconds natively.
