@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use verdict_events::{Digest, Event, TraceError, TraceSource};
+use verdict_events::{Digest, Event, Repeats, TraceError, TraceSource};
 
 use crate::findings::Findings;
 use crate::read_ahead::digest_ahead;
-use crate::repeats::Repeats;
 use crate::{PairBy, adjacent, current, fasttrack, hb, hybrid, local, race, regions};
 
 /// Reads events in trace order and answers at the end.
@@ -158,17 +157,14 @@ pub fn detect(
     detectors: Vec<Box<dyn Detector>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Vec<Findings>, DetectError> {
-    let mut repeats = repeats_for(&detectors);
-    let mut feed = Feed::new(detectors, progress);
     let mut digest = Digest::new();
+    digest.leave_out(repeats_for(&detectors));
+    let mut feed = Feed::new(detectors, progress);
     loop {
         digest.clear();
         source.next_digest(&mut digest)?;
         if digest.events() == 0 {
             return Ok(feed.finish());
-        }
-        if let Some(repeats) = &mut repeats {
-            repeats.leave_out(&mut digest, 0);
         }
         feed.take(&digest)?;
     }

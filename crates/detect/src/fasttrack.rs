@@ -12,7 +12,7 @@
 use verdict_clocks::{Epoch, HappensBefore, Rules};
 use verdict_events::{Addr, SiteId, ThreadId};
 
-use crate::machine::{Judge, Machine, Touch, side};
+use crate::machine::{Judge, Machine, PlainAccess, Touch, side};
 use crate::shadow::{Duplicate, Finding, Shadow, Unit};
 use crate::{AccessKind, Algorithm, Detector, PairBy, RaceSet};
 
@@ -47,10 +47,13 @@ struct Past {
 #[derive(Clone, Copy, Default)]
 #[repr(align(32))]
 struct State {
-    write: Past,
-    /// The last read, while reads are ordered. If its epoch is `LISTED`, its position is an index into `lists`.
-    read: Past,
+    /// The last read and the last write, by `READ` and `WRITE`. While reads are not ordered, the epoch of the read is `LISTED` and
+    /// its position an index into `lists`.
+    last: [Past; 2],
 }
+
+const READ: usize = false as usize;
+const WRITE: usize = true as usize;
 
 /// At most one of each thread, sorted by thread.
 #[derive(Clone, Default)]
@@ -75,9 +78,9 @@ fn raced() -> Epoch {
 impl Duplicate<State> for FastTrack {
     fn duplicate(&mut self, state: &State) -> State {
         let mut copy = *state;
-        if state.read.epoch == listed() {
-            let lists = self.lists[state.read.position as usize].clone();
-            copy.read.position = self.new_lists(lists);
+        if state.last[READ].epoch == listed() {
+            let lists = self.lists[state.last[READ].position as usize].clone();
+            copy.last[READ].position = self.new_lists(lists);
         }
         copy
     }
@@ -94,27 +97,45 @@ impl Judge for FastTrack {
 
     #[inline]
     fn glance(&self, state: &State) -> u64 {
-        u64::from(state.write.position)
+        u64::from(state.last[WRITE].position)
+    }
+
+    #[inline(always)]
+    fn touch_own(&mut self, access: PlainAccess, state: &mut State) -> bool {
+        let own = state.belongs_to(access.epoch.thread());
+        if own & !state.repeats(access.epoch, access.is_write) {
+            state.keep_own(access);
+        }
+        own
     }
 
     fn begin_access(&mut self) {
         self.reported.clear();
     }
 
-    #[inline]
     fn touch(&mut self, touch: &Touch, unit: Unit<State>, order: &HappensBefore) {
-        if touch.is_plain() && unit.state.belongs_to(touch.epoch.thread()) {
-            if !unit.state.repeats(touch) {
-                unit.state.keep_own(touch);
-            }
-        } else {
-            self.touch_shared(touch, unit, order);
+        if unit.state.last[WRITE].epoch == raced() || unit.state.knows(touch) {
+            return;
+        }
+        let Some((past, kind)) = self.racing(touch, unit.state, order) else {
+            self.keep(touch, unit.state, order);
+            return;
+        };
+        unit.extent.note_finding(Finding::Race);
+        self.drop_lists(unit.state);
+        *unit.state = State::default();
+        unit.state.last[WRITE].epoch = raced();
+        if !self.reported.contains(&past.position) {
+            self.reported.push(past.position);
+            let earlier = side(past.epoch, past.site, kind, past.position);
+            self.races
+                .add(earlier, touch.side(), Addr(unit.extent.start), 1);
         }
     }
 
     /// A location that has had its race stays as it is, whatever its memory is used for.
     fn forget(&mut self, state: &mut State) {
-        if state.write.epoch != raced() {
+        if state.last[WRITE].epoch != raced() {
             self.drop_lists(state);
             *state = State::default();
         }
@@ -122,11 +143,11 @@ impl Judge for FastTrack {
 
     fn records(&self, shadow: &Shadow<State>) -> u64 {
         let held = |state: &State| {
-            let write = state.write.epoch;
+            let write = state.last[WRITE].epoch;
             u64::from(!write.is_none() && write != raced())
                 + match self.lists_of(state) {
                     Some(lists) => lists.records(),
-                    None => u64::from(!state.read.epoch.is_none()),
+                    None => u64::from(!state.last[READ].epoch.is_none()),
                 }
         };
         shadow.states().map(held).sum()
@@ -139,28 +160,37 @@ impl Judge for FastTrack {
 
 /// What follows is without branches where half of all accesses would go the one way and half the other.
 impl State {
-    /// True only if there was a plain access in the same epoch, a write if this is one.
-    #[inline]
-    fn repeats(&self, touch: &Touch) -> bool {
-        let read = (touch.kind == AccessKind::Read) & (self.read.epoch == touch.epoch);
-        let any = touch.is_plain() & (self.write.epoch == touch.epoch);
-        read | any
+    /// True only if there was a plain access in the same epoch, a write if this plain one is.
+    #[inline(always)]
+    fn repeats(&self, epoch: Epoch, is_write: bool) -> bool {
+        (self.last[usize::from(is_write)].epoch == epoch) | (self.last[WRITE].epoch == epoch)
+    }
+
+    fn knows(&self, touch: &Touch) -> bool {
+        touch.is_plain() && self.repeats(touch.epoch, touch.kind == AccessKind::Write)
     }
 
     /// Whether all that is kept is of `thread`: then nothing of it races with what that does.
-    #[inline]
+    #[inline(always)]
     fn belongs_to(&self, thread: ThreadId) -> bool {
         let own = |past: &Past| (past.epoch.thread() == thread) | past.epoch.is_none();
-        own(&self.write) & own(&self.read)
+        own(&self.last[WRITE]) & own(&self.last[READ])
     }
 
     /// Keeps a plain access of the thread to which all of this belongs.
-    #[inline]
-    fn keep_own(&mut self, touch: &Touch) {
-        let now = Past::of(touch);
-        let is_write = touch.kind == AccessKind::Write;
-        self.write = if is_write { now } else { self.write };
-        self.read = if is_write { Past::default() } else { now };
+    #[inline(always)]
+    fn keep_own(&mut self, access: PlainAccess) {
+        self.last[usize::from(access.is_write)] = Past {
+            epoch: access.epoch,
+            site: access.site,
+            position: access.position,
+        };
+        // A write makes earlier reads worthless.
+        self.last[READ].epoch = if access.is_write {
+            Epoch::NONE
+        } else {
+            access.epoch
+        };
     }
 }
 
@@ -176,27 +206,6 @@ impl Past {
 }
 
 impl FastTrack {
-    #[inline(never)]
-    fn touch_shared(&mut self, touch: &Touch, unit: Unit<State>, order: &HappensBefore) {
-        if unit.state.write.epoch == raced() || unit.state.repeats(touch) {
-            return;
-        }
-        let Some((past, kind)) = self.racing(touch, unit.state, order) else {
-            self.keep(touch, unit.state, order);
-            return;
-        };
-        unit.extent.note_finding(Finding::Race);
-        self.drop_lists(unit.state);
-        *unit.state = State::default();
-        unit.state.write.epoch = raced();
-        if !self.reported.contains(&past.position) {
-            self.reported.push(past.position);
-            let earlier = side(past.epoch, past.site, kind, past.position);
-            self.races
-                .add(earlier, touch.side(), Addr(unit.extent.start), 1);
-        }
-    }
-
     /// An earlier access that races with this one.
     fn racing(
         &self,
@@ -207,18 +216,18 @@ impl FastTrack {
         let viewer = touch.epoch.thread();
         let parallel = |past: &Past| !past.epoch.is_none() && !order.knows(viewer, past.epoch);
         let lists = self.lists_of(state);
-        if parallel(&state.write) {
+        if parallel(&state.last[WRITE]) {
             let freed = lists.is_some_and(|lists| lists.freed);
             let kind = if freed {
                 AccessKind::Free
             } else {
                 AccessKind::Write
             };
-            return Some((state.write, kind));
+            return Some((state.last[WRITE], kind));
         }
         let Some(lists) = lists else {
-            let races = touch.kind.is_write() && parallel(&state.read);
-            return races.then_some((state.read, AccessKind::Read));
+            let races = touch.kind.is_write() && parallel(&state.last[READ]);
+            return races.then_some((state.last[READ], AccessKind::Read));
         };
         let candidates = [
             (&lists.atomic_writes, AccessKind::AtomicWrite),
@@ -245,8 +254,7 @@ impl FastTrack {
             AccessKind::Write | AccessKind::Free => {
                 self.drop_lists(state);
                 *state = State {
-                    write: now,
-                    read: Past::default(),
+                    last: [Past::default(), now],
                 };
                 if touch.kind == AccessKind::Free {
                     self.lists_for(state).freed = true;
@@ -258,35 +266,36 @@ impl FastTrack {
     }
 
     fn keep_read(&mut self, now: Past, state: &mut State, order: &HappensBefore) {
-        let last = state.read.epoch;
+        let last = state.last[READ].epoch;
         if last == listed() {
             put(&mut self.lists_for(state).reads, now);
         } else if last.is_none() || order.knows(now.epoch.thread(), last) {
-            state.read = now;
+            state.last[READ] = now;
         } else {
             put(&mut self.lists_for(state).reads, now);
         }
     }
 
     fn lists_of(&self, state: &State) -> Option<&Lists> {
-        (state.read.epoch == listed()).then(|| &self.lists[state.read.position as usize])
+        (state.last[READ].epoch == listed())
+            .then(|| &self.lists[state.last[READ].position as usize])
     }
 
     /// The lists of a location, which gets some if it has none yet.
     fn lists_for(&mut self, state: &mut State) -> &mut Lists {
-        if state.read.epoch != listed() {
+        if state.last[READ].epoch != listed() {
             let mut lists = Lists::default();
-            if !state.read.epoch.is_none() {
-                lists.reads.push(state.read);
+            if !state.last[READ].epoch.is_none() {
+                lists.reads.push(state.last[READ]);
             }
             let index = self.new_lists(lists);
-            state.read = Past {
+            state.last[READ] = Past {
                 epoch: listed(),
                 site: SiteId(0),
                 position: index,
             };
         }
-        &mut self.lists[state.read.position as usize]
+        &mut self.lists[state.last[READ].position as usize]
     }
 
     fn new_lists(&mut self, lists: Lists) -> u32 {
@@ -299,9 +308,9 @@ impl FastTrack {
     }
 
     fn drop_lists(&mut self, state: &State) {
-        if state.read.epoch == listed() {
-            self.lists[state.read.position as usize] = Lists::default();
-            self.unused.push(state.read.position);
+        if state.last[READ].epoch == listed() {
+            self.lists[state.last[READ].position as usize] = Lists::default();
+            self.unused.push(state.last[READ].position);
         }
     }
 }

@@ -46,7 +46,6 @@ mod race;
 mod races;
 mod read_ahead;
 mod regions;
-mod repeats;
 mod settled;
 mod shadow;
 mod suspects;

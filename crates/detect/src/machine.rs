@@ -4,7 +4,9 @@
 use std::hint::black_box;
 
 use verdict_clocks::{Epoch, HappensBefore, Rules};
-use verdict_events::{Access, Addr, Between, Digest, Event, EventKind, Position, SiteId, Step};
+use verdict_events::{
+    Access, Addr, Between, Digest, Event, EventKind, Mark, Position, SiteId, Step,
+};
 
 use crate::findings::{Answer, Findings, HistorySize, TraceSize};
 use crate::pages::{NO_UNIT, UnitId};
@@ -34,6 +36,31 @@ impl Touch {
     }
 }
 
+/// The same of a plain access, as far as most of them need it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainAccess {
+    pub epoch: Epoch,
+    pub site: SiteId,
+    pub position: u32,
+    pub is_write: bool,
+}
+
+impl PlainAccess {
+    #[inline(always)]
+    fn touch(self, start: u64) -> Touch {
+        Touch {
+            epoch: self.epoch,
+            site: self.site,
+            position: self.position,
+            kind: match self.is_write {
+                false => AccessKind::Read,
+                true => AccessKind::Write,
+            },
+            start,
+        }
+    }
+}
+
 pub(crate) fn side(epoch: Epoch, site: SiteId, kind: AccessKind, position: u32) -> Side {
     Side {
         thread: epoch.thread(),
@@ -59,6 +86,13 @@ pub(crate) trait Judge: Duplicate<Self::State> {
     #[inline]
     fn glance(&self, _state: &Self::State) -> u64 {
         0
+    }
+
+    /// A plain access covers exactly a unit with this state: does all that is to be done about it if nothing else is needed
+    /// for that, and answers whether it did.
+    #[inline(always)]
+    fn touch_own(&mut self, _access: PlainAccess, _state: &mut Self::State) -> bool {
+        false
     }
 
     /// An access begins; `touch` follows for each unit it covers.
@@ -123,49 +157,64 @@ impl<J: Judge> Machine<J> {
         }
     }
 
-    /// Some steps of a digest, in order. The units of all are looked up first, so that the processor waits for their memory
-    /// together.
+    /// Some accesses, in order, and what happens between them: those of `marks` are left that come after. The units of all
+    /// are looked up first, so that the processor waits for their memory together.
     #[inline]
-    fn some_steps(&mut self, steps: &[Step], digest: &Digest) {
+    fn some_steps(&mut self, first: usize, steps: &[Step], marks: &mut &[Mark], digest: &Digest) {
         let mut units = [NO_UNIT; AHEAD];
         for (step, unit) in steps.iter().zip(&mut units) {
-            *unit = match step.size() {
-                0 => NO_UNIT,
-                size => self.shadow.exact(step.start(), size).unwrap_or(NO_UNIT),
-            };
+            let found = self.shadow.exact(step.start(), step.size());
+            *unit = found.unwrap_or(NO_UNIT);
         }
         let seen = units[..steps.len()]
             .iter()
             .map(|&unit| self.judge.glance(self.shadow.state(unit)));
         black_box(seen.fold(0, |all, one| all ^ one));
-        let splits = self.shadow.splits();
-        for (step, &unit) in steps.iter().zip(&units) {
-            let size = step.size();
-            if size == 0 {
-                self.between(step, digest);
-                continue;
-            }
-            let touch = Touch {
-                epoch: self.current,
-                site: step.site,
-                position: self.events + step.index,
-                kind: plain(step.is_write()),
-                start: step.start(),
-            };
-            if unit != NO_UNIT && self.shadow.splits() == splits {
-                debug_assert_eq!(self.shadow.exact(touch.start, size), Some(unit));
-                self.access_exactly(&touch, unit);
-            } else {
-                self.access(&touch, size);
+        let mut done = 0;
+        while done < steps.len() {
+            self.between(first + done, marks, digest);
+            let run_end = marks.first().map_or(usize::MAX, |mark| mark.at as usize) - first;
+            let run = done..run_end.min(steps.len());
+            done = run.end;
+            for number in run {
+                let (step, unit) = (&steps[number], units[number]);
+                let access = PlainAccess {
+                    epoch: self.current,
+                    site: step.site,
+                    position: self.events + step.index,
+                    is_write: step.is_write(),
+                };
+                if unit == NO_UNIT || !self.judge.touch_own(access, self.shadow.state_mut(unit)) {
+                    self.access_slowly(access.touch(step.start()), step.size(), &mut units);
+                }
             }
         }
     }
 
+    /// Any access. Forgets the units that were looked up for others if they may not be right any more.
+    #[inline(never)]
+    fn access_slowly(&mut self, touch: Touch, size: u32, units: &mut [UnitId; AHEAD]) {
+        let splits = self.shadow.splits();
+        self.access(&touch, size);
+        if self.shadow.splits() != splits {
+            *units = [NO_UNIT; AHEAD];
+        }
+    }
+
+    /// What happens before the step with number `at`.
     #[inline]
-    fn between(&mut self, step: &Step, digest: &Digest) {
-        match step.between() {
-            Between::Thread(thread) => self.current = self.order.note_access(thread),
-            Between::Other(number) => self.other(digest.other(number), self.events + step.index),
+    fn between(&mut self, at: usize, marks: &mut &[Mark], digest: &Digest) {
+        while let Some((mark, later)) = marks.split_first()
+            && mark.at as usize <= at
+        {
+            *marks = later;
+            match mark.what {
+                Between::Thread(thread) => self.current = self.order.note_access(thread),
+                Between::Other(number) => {
+                    let (index, event) = digest.other(number);
+                    self.other(event, self.events + index);
+                }
+            }
         }
     }
 
@@ -228,6 +277,10 @@ impl<J: Judge> Machine<J> {
 
     #[inline(never)]
     fn access_new_shape(&mut self, touch: &Touch, size: u32) {
+        if let Some(unit) = self.shadow.fresh(touch.start, size) {
+            self.access_exactly(touch, unit);
+            return;
+        }
         let end = end(Addr(touch.start), u64::from(size));
         if self.access_pieces(touch, end) {
             self.shadow.note_location(touch.start, size);
@@ -260,14 +313,6 @@ impl<J: Judge> Machine<J> {
     }
 }
 
-#[inline(always)]
-fn plain(is_write: bool) -> AccessKind {
-    match is_write {
-        false => AccessKind::Read,
-        true => AccessKind::Write,
-    }
-}
-
 #[inline]
 fn touch(event: &Event, epoch: Epoch, kind: AccessKind, addr: Addr, position: u32) -> Touch {
     Touch {
@@ -286,9 +331,13 @@ fn end(addr: Addr, size: u64) -> u64 {
 
 impl<J: Judge> Detector for Machine<J> {
     fn take(&mut self, digest: &Digest) {
+        let mut marks = digest.marks();
+        let mut first = 0;
         for steps in digest.steps().chunks(AHEAD) {
-            self.some_steps(steps, digest);
+            self.some_steps(first, steps, &mut marks, digest);
+            first += steps.len();
         }
+        self.between(first, &mut marks, digest);
         self.events += digest.events();
         self.judge.tidy(&mut self.shadow, &self.order);
     }
@@ -306,24 +355,23 @@ impl<J: Judge> Detector for Machine<J> {
     }
 
     fn finish(mut self: Box<Self>) -> Findings {
-        let accessed = self.shadow.locations();
+        let history = self.judge.history(&self.shadow);
+        let all = history.is_some();
+        let wanted = |finding| all || finding == Finding::Race;
+        let (accessed, found) = self.shadow.locations(wanted);
         let trace = TraceSize {
             events: u64::from(self.events),
             threads: self.order.threads(),
-            locations: accessed.len() as u64,
+            locations: accessed,
             segments: self.order.segments(),
         };
-        let history = self.judge.history(&self.shadow);
-        let answers = accessed
-            .into_iter()
-            .map(|(addr, finding)| (addr, answer(finding)));
-        let all = history.is_some();
+        let answers = found.into_iter();
         Findings {
             algorithm: self.algorithm,
             trace,
             races: self.judge.take_races().into_races(),
             locations: answers
-                .filter(|&(_, answer)| all || answer == Answer::Race)
+                .map(|(addr, finding)| (addr, answer(finding)))
                 .collect(),
             history,
         }

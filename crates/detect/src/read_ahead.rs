@@ -3,17 +3,15 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use verdict_events::{Digest, Event, TraceError, TraceSource};
-
-use crate::repeats::Repeats;
+use verdict_events::{Digest, Event, Repeats, TraceError, TraceSource};
 
 /// Batches that may wait. All of them together still fit a third-level cache.
 const BATCHES_AHEAD: usize = 8;
 
 /// Digests that may wait, and the number of events with which one is handed over. Whoever waits for the other side sleeps, and
 /// to be woken takes as long as reading hundreds of events: it should be rare.
-const DIGESTS_AHEAD: usize = 4;
-const DIGEST_EVENTS: u32 = 1 << 15;
+const DIGESTS_AHEAD: usize = 3;
+const DIGEST_EVENTS: u32 = 1 << 16;
 
 /// Gives each batch of `source` to `take`, in trace order, until the trace ends or one of them fails.
 pub fn read_ahead<E: From<TraceError>>(
@@ -37,17 +35,17 @@ pub(crate) fn digest_ahead<E: From<TraceError>>(
     let mut end = None;
     let fill = move |digest: &mut Digest| {
         digest.clear();
+        digest.reserve(2 * DIGEST_EVENTS as usize);
+        digest.leave_out(repeats.take());
         while end.is_none() && digest.events() < DIGEST_EVENTS {
-            let (steps, events) = (digest.steps().len(), digest.events());
+            let events = digest.events();
             match source.next_digest(digest) {
                 Ok(()) if digest.events() == events => end = Some(Ok(false)),
                 Ok(()) => {}
                 Err(error) => end = Some(Err(error)),
             }
-            if let Some(repeats) = &mut repeats {
-                repeats.leave_out(digest, steps);
-            }
         }
+        repeats = digest.take_repeats();
         // What was read before an error comes before it.
         match digest.events() {
             0 => end.take().unwrap_or(Ok(false)),
@@ -172,7 +170,7 @@ mod tests {
     fn an_error_comes_after_the_digest_of_what_was_read_before_it() {
         let mut source = Cut {
             whole: Generator::new(options()),
-            batches_left: 20,
+            batches_left: 40,
         };
         let (mut digests, mut events) = (0, 0);
         let told = digest_ahead(None, &mut source, |digest| {
@@ -180,7 +178,7 @@ mod tests {
             events += digest.events();
             Ok::<(), TraceError>(())
         });
-        assert_eq!((digests, events), (2, 20 * 2048));
+        assert_eq!((digests, events), (2, 40 * 2048));
         assert!(told.unwrap_err().to_string().contains("ends here"));
     }
 

@@ -17,6 +17,9 @@ use crate::pages::{Found, NO_UNIT, PAGE_BYTES, Pages, UNITS_MAX, UnitId};
 /// Units longer than this are not worth a slot per granule.
 const SMALL_MAX: u64 = PAGE_BYTES;
 
+/// For how many units there is room from the start.
+const ROOM: usize = 1 << 18;
+
 /// What a detector found out about a byte so far. Survives the reuse of memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(crate) enum Finding {
@@ -82,9 +85,13 @@ impl<S: Default> Shadow<S> {
             widest: 0,
             finding: Finding::Nothing,
         };
+        // Memory that is not used yet costs nothing, but to grow from small beginnings does.
+        let (mut extents, mut states) = (Vec::with_capacity(ROOM), Vec::with_capacity(ROOM));
+        extents.push(nothing);
+        states.push(S::default());
         Shadow {
-            extents: vec![nothing],
-            states: vec![S::default()],
+            extents,
+            states,
             splits: 0,
             small: Pages::default(),
             large: BTreeMap::new(),
@@ -108,11 +115,32 @@ impl<S: Default> Shadow<S> {
         }
     }
 
+    /// Makes a unit of bytes that nothing has touched yet, for accesses of exactly this shape. `None` if it is not sure that
+    /// there is none, or if the shape is an odd one.
+    pub fn fresh(&mut self, start: u64, size: u32) -> Option<UnitId> {
+        let len = u64::from(size);
+        let end = start.checked_add(len)?;
+        if !self.large.is_empty() || len > SMALL_MAX || !self.small.is_surely_free(start, end) {
+            return None;
+        }
+        let extent = Extent {
+            start,
+            len,
+            widest: size,
+            finding: Finding::Nothing,
+        };
+        let id = self.add(extent, S::default());
+        self.small.cover(start, end, id);
+        self.small.note_shape(start, len);
+        Some(id)
+    }
+
     #[inline]
     pub fn state(&self, id: UnitId) -> &S {
         &self.states[id as usize]
     }
 
+    #[inline(always)]
     pub fn state_mut(&mut self, id: UnitId) -> &mut S {
         &mut self.states[id as usize]
     }
@@ -208,22 +236,30 @@ impl<S: Default> Shadow<S> {
         }
     }
 
-    /// Every location that was accessed, ascending, with the worst finding among its bytes.
-    pub fn locations(&self) -> Vec<(Addr, Finding)> {
+    /// How many locations were accessed, and those of them that `wanted` is true of, ascending, with the worst finding among
+    /// their bytes.
+    pub fn locations(&self, wanted: impl Fn(Finding) -> bool) -> (u64, Vec<(Addr, Finding)>) {
+        let mut count = 0;
         let accessed = self.extents.iter().filter(|extent| extent.widest > 0);
-        let bytes = |extent: &Extent| {
-            let end = extent.start.saturating_add(u64::from(extent.widest));
-            (extent.start, end)
-        };
-        let mut ranges: Vec<(u64, u64)> = accessed.map(bytes).collect();
-        ranges.sort_unstable();
-        let worst = |(start, end)| (Addr(start), self.worst_finding(start, end));
-        ranges.into_iter().map(worst).collect()
+        let findings = accessed.map(|extent| {
+            count += 1;
+            let whole = extent.len == u64::from(extent.widest);
+            let worst = match whole {
+                true => extent.finding,
+                false => self.worst_finding(extent),
+            };
+            (Addr(extent.start), worst)
+        });
+        let mut found: Vec<(Addr, Finding)> =
+            findings.filter(|&(_, worst)| wanted(worst)).collect();
+        found.sort_unstable();
+        (count, found)
     }
 
-    fn worst_finding(&self, start: u64, end: u64) -> Finding {
+    /// The worst of all units that the widest access to where this one starts covered.
+    fn worst_finding(&self, first: &Extent) -> Finding {
         let mut worst = Finding::Nothing;
-        let mut at = start;
+        let (mut at, end) = (first.start, first.start.saturating_add(first.widest.into()));
         while at < end {
             let extent = &self.extents[self.unit_id_at(at) as usize];
             worst = worst.max(extent.finding);

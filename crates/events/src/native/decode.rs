@@ -3,7 +3,7 @@
 use super::encode::sign_first;
 use super::shape::{OperandKind, READ, Shape, WRITE};
 use super::varint::{Cursor, Expected};
-use crate::digest::{End, low_bits};
+use crate::digest::{Append, End, Filter, Plain, has_room, low_bits, low_is_write, low_size};
 use crate::{Access, Addr, Digest, Event, EventKind, SiteId, ThreadId};
 
 /// How many threads and sites have been named: events may use no others.
@@ -19,10 +19,14 @@ const CHUNK: usize = 256;
 /// One event frame being delivered.
 pub(crate) struct FrameEvents {
     body: Vec<u8>,
-    cells: Vec<Cell>,
-    /// Indexed by operand number. As long as a two-byte number can reach, so that no index can be out of bounds;
-    /// only the first `operand_count` are of this frame.
-    operands: Box<[u64; 1 << 16]>,
+    /// By number. As long as a two-byte number can reach, so that no index can be out of bounds; only the first `cell_count` are
+    /// of this frame.
+    cells: Box<[Cell; NUMBERS]>,
+    cell_count: usize,
+    /// Shapes of events that a digest has no steps for.
+    others: Vec<Shape>,
+    /// By number, as the cells.
+    operands: Box<[u64; NUMBERS]>,
     operand_count: usize,
     known: Known,
     /// Offset of the columns in `body`.
@@ -33,27 +37,41 @@ pub(crate) struct FrameEvents {
     next: usize,
 }
 
+/// How many shapes or operands two bytes number.
+const NUMBERS: usize = 1 << 16;
+
 /// A shape, and where its events are. Small, so that the table of a frame with thousands of shapes stays in the second-level
 /// cache.
+#[derive(Clone, Copy)]
 struct Cell {
+    /// Whose accesses they are, or [`OTHER`] if they are not such as a digest has steps for.
     thread: ThreadId,
+    /// Where in the program, or the number among the other shapes.
     site: SiteId,
-    size: u32,
     /// Number of the operand its last event had.
     last: u16,
-    code: u8,
-    detail: u8,
-    /// If it is one of plain accesses, what a digest says of it.
+    /// What a digest says of the accesses.
     low: u8,
 }
 
+/// Stands for a thread. There are fewer.
+const OTHER: ThreadId = ThreadId(u32::MAX);
+
+const UNUSED: Cell = Cell {
+    thread: OTHER,
+    site: SiteId(0),
+    last: 0,
+    low: 0,
+};
+
 impl FrameEvents {
     pub(crate) fn new() -> Self {
-        let operands = vec![0; 1 << 16].into_boxed_slice();
         Self {
             body: Vec::new(),
-            cells: Vec::new(),
-            operands: operands.try_into().expect("65536 operands"),
+            cells: table(UNUSED),
+            cell_count: 0,
+            others: Vec::new(),
+            operands: table(0),
             operand_count: 0,
             known: Known {
                 threads: 0,
@@ -77,8 +95,16 @@ impl FrameEvents {
     pub(crate) fn start(&mut self, events: usize, known: Known) -> Result<(), Expected> {
         self.known = known;
         let mut cursor = Cursor::new(&self.body);
-        read_shapes(&mut cursor, &mut self.cells, known)?;
+        self.cell_count = read_shapes(&mut cursor, &mut self.cells, &mut self.others, known)?;
         self.operand_count = read_operands(&mut cursor, &mut self.operands)?;
+        // They rise, so that the last says whether all have room in a step.
+        let last = self.operands[..self.operand_count].last();
+        if last.is_some_and(|&last| !has_room(last)) {
+            let cells = &mut self.cells[..self.cell_count];
+            cells
+                .iter_mut()
+                .for_each(|cell| cell.set_apart(&mut self.others));
+        }
         self.columns = self.body.len() - cursor.remaining();
         cursor
             .bytes(4 * events)
@@ -109,13 +135,8 @@ impl FrameEvents {
         limit: usize,
         digest: &mut Digest,
     ) -> Result<(), Expected> {
-        let mut left = limit.min(self.remaining());
-        let mut end = digest.end(left);
-        while left > 0 {
-            let count = left.min(CHUNK);
-            self.decode_digest(count, &mut end)?;
-            left -= count;
-        }
+        let count = limit.min(self.remaining());
+        digest.append(count, NextEvents(self, count))?;
         self.check_end()
     }
 
@@ -128,24 +149,20 @@ impl FrameEvents {
 
     /// Writes the next events over `events`, at most [`CHUNK`].
     fn decode(&mut self, events: &mut [Event]) -> Result<(), Expected> {
-        let [shapes, steps] = [0, 2].map(|plane| self.numbers(plane, events.len()));
+        let (shapes, steps) = self.numbers(events.len())?;
         let mut extras = Extras {
             body: &self.body,
             at: self.extras,
         };
         let mut operand_max = 0;
         for (event, (&shape, &step)) in events.iter_mut().zip(shapes.iter().zip(&steps)) {
-            let cell = self.cells.get_mut(usize::from(shape));
-            let cell = cell.ok_or("the number of a shape")?;
-            cell.last = cell.last.wrapping_add(sign_first(step));
+            let cell = &mut self.cells[usize::from(shape)];
+            cell.last = cell.last.wrapping_add(step);
             operand_max = operand_max.max(cell.last);
             let operand = self.operands[usize::from(cell.last)];
-            *event = match cell.plain_access(operand) {
-                Some(plain) => {
-                    debug_assert_eq!(cell.shape().event(operand, 0), Ok(plain));
-                    plain
-                }
-                None => cell.unusual(operand, &mut extras, self.known)?,
+            *event = match cell.thread {
+                OTHER => unusual(cell.shape(&self.others), operand, &mut extras, self.known)?,
+                _ => cell.access(operand),
             };
         }
         if usize::from(operand_max) >= self.operand_count {
@@ -157,47 +174,82 @@ impl FrameEvents {
     }
 
     /// As [`FrameEvents::decode`], without making events of plain accesses.
-    fn decode_digest(&mut self, count: usize, end: &mut End<'_>) -> Result<(), Expected> {
-        let [shapes, steps] = [0, 2].map(|plane| self.numbers(plane, count));
+    ///
+    /// What has to be fetched from far away is fetched in loops that do little else: the processor then waits for many at a
+    /// time.
+    fn decode_digest(
+        &mut self,
+        count: usize,
+        end: &mut End<'_, impl Filter>,
+    ) -> Result<(), Expected> {
+        let (shapes, mut numbers) = self.numbers(count)?;
+        let (shapes, numbers) = (&shapes[..count], &mut numbers[..count]);
+        let mut operand_max = 0;
+        for (&shape, number) in shapes.iter().zip(&mut *numbers) {
+            let cell = &mut self.cells[usize::from(shape)];
+            cell.last = cell.last.wrapping_add(*number);
+            *number = cell.last;
+            operand_max = operand_max.max(cell.last);
+        }
+        if usize::from(operand_max) >= self.operand_count {
+            return Err("the number of an operand");
+        }
+        let mut operands = [0; CHUNK];
+        for (operand, &number) in operands.iter_mut().zip(&*numbers) {
+            *operand = self.operands[usize::from(number)];
+        }
         let mut extras = Extras {
             body: &self.body,
             at: self.extras,
         };
-        let mut operand_max = 0;
-        for (&shape, &step) in shapes[..count].iter().zip(&steps[..count]) {
-            let cell = self.cells.get_mut(usize::from(shape));
-            let cell = cell.ok_or("the number of a shape")?;
-            cell.last = cell.last.wrapping_add(sign_first(step));
-            operand_max = operand_max.max(cell.last);
-            let operand = self.operands[usize::from(cell.last)];
-            let low = cell.low;
-            if low != 0 && end.access(cell.thread, cell.site, operand, low) {
+        let mut done = 0;
+        while done < count {
+            let accesses = shapes[done..].iter().zip(&operands[done..]);
+            let cells = &self.cells;
+            done += end.accesses(accesses.map(|(&shape, &operand)| {
+                let cell = &cells[usize::from(shape)];
+                Plain {
+                    thread: cell.thread,
+                    site: cell.site,
+                    addr: operand,
+                    low: cell.low,
+                }
+            }));
+            let Some(&shape) = shapes.get(done) else {
+                break;
+            };
+            let cell = &self.cells[usize::from(shape)];
+            if cell.thread != OTHER {
+                end.begin(cell.thread);
                 continue;
             }
-            let event = match cell.plain_access(operand) {
-                Some(plain) => plain,
-                None => cell.unusual(operand, &mut extras, self.known)?,
-            };
+            let shape = cell.shape(&self.others);
+            let event = unusual(shape, operands[done], &mut extras, self.known)?;
             end.event(&event);
-        }
-        if usize::from(operand_max) >= self.operand_count {
-            return Err("the number of an operand");
+            done += 1;
         }
         self.extras = extras.at;
         self.next += count;
         Ok(())
     }
 
-    /// The numbers of the next `count` events whose low bytes are in one plane, and the high bytes in the one after it.
+    /// The numbers of the shapes of the next `count` events, and the steps between the numbers of their operands.
     #[inline(always)]
-    fn numbers(&self, low: usize, count: usize) -> [u16; CHUNK] {
+    fn numbers(&self, count: usize) -> Result<([u16; CHUNK], [u16; CHUNK]), Expected> {
         let plane = |plane| &self.body[self.columns + plane * self.events + self.next..][..count];
-        let bytes = plane(low).iter().zip(plane(low + 1));
-        let mut numbers = [0; CHUNK];
-        for (number, (&low, &high)) in numbers.iter_mut().zip(bytes) {
-            *number = u16::from_le_bytes([low, high]);
+        let (mut shapes, mut steps) = ([0; CHUNK], [0; CHUNK]);
+        let mut shape_max = 0;
+        for (shape, (&low, &high)) in shapes.iter_mut().zip(plane(0).iter().zip(plane(1))) {
+            *shape = u16::from_le_bytes([low, high]);
+            shape_max = shape_max.max(*shape);
         }
-        numbers
+        for (step, (&low, &high)) in steps.iter_mut().zip(plane(2).iter().zip(plane(3))) {
+            *step = sign_first(u16::from_le_bytes([low, high]));
+        }
+        match usize::from(shape_max) < self.cell_count {
+            true => Ok((shapes, steps)),
+            false => Err("the number of a shape"),
+        }
     }
 
     /// Passes over the next events, at most `limit`.
@@ -213,56 +265,106 @@ const NOTHING: Event = Event {
     kind: EventKind::Begin,
 };
 
-impl Cell {
-    /// The usual case: a read or write without a value.
-    #[inline(always)]
-    fn plain_access(&self, operand: u64) -> Option<Event> {
-        if self.code > WRITE || self.detail != 0 {
-            return None;
+/// The next so many events of a frame.
+struct NextEvents<'a>(&'a mut FrameEvents, usize);
+
+impl Append for NextEvents<'_> {
+    type Error = Expected;
+
+    fn append_to(self, end: &mut End<'_, impl Filter>) -> Result<(), Expected> {
+        let NextEvents(frame, mut left) = self;
+        while left > 0 {
+            let count = left.min(CHUNK);
+            frame.decode_digest(count, end)?;
+            left -= count;
         }
+        Ok(())
+    }
+}
+
+impl Cell {
+    /// For a shape of a thread that has a name.
+    #[inline(always)]
+    fn new(shape: Shape, others: &mut Vec<Shape>) -> Cell {
+        let low = match (shape.code, shape.detail) {
+            (READ | WRITE, 0) => low_bits(shape.size, shape.code == WRITE),
+            _ => 0,
+        };
+        let mut cell = Cell {
+            thread: shape.thread,
+            site: shape.site,
+            last: 0,
+            low,
+        };
+        if low == 0 {
+            cell.put_apart(shape, others);
+        }
+        cell
+    }
+
+    /// Treats its events as other than plain accesses.
+    fn set_apart(&mut self, others: &mut Vec<Shape>) {
+        if self.thread != OTHER {
+            self.put_apart(self.shape(others), others);
+        }
+    }
+
+    fn put_apart(&mut self, shape: Shape, others: &mut Vec<Shape>) {
+        self.thread = OTHER;
+        // At most 65536.
+        self.site = SiteId(others.len() as u32);
+        others.push(shape);
+    }
+
+    fn shape(&self, others: &[Shape]) -> Shape {
+        match self.thread {
+            OTHER => others[self.site.0 as usize],
+            thread => Shape {
+                thread,
+                site: self.site,
+                code: low_is_write(self.low).into(),
+                detail: 0,
+                size: low_size(self.low),
+            },
+        }
+    }
+
+    /// The event of a plain access.
+    #[inline(always)]
+    fn access(&self, operand: u64) -> Event {
         let access = Access {
             addr: Addr(operand),
-            size: self.size,
+            size: low_size(self.low),
             value: None,
         };
-        let kind = match self.code {
-            READ => EventKind::Read(access),
-            _ => EventKind::Write(access),
-        };
-        Some(Event {
+        let event = Event {
             thread: self.thread,
             site: self.site,
-            kind,
-        })
-    }
-
-    fn shape(&self) -> Shape {
-        Shape {
-            thread: self.thread,
-            site: self.site,
-            code: self.code,
-            detail: self.detail,
-            size: self.size,
-        }
-    }
-
-    #[inline(never)]
-    fn unusual(
-        &self,
-        operand: u64,
-        extras: &mut Extras<'_>,
-        known: Known,
-    ) -> Result<Event, Expected> {
-        let shape = self.shape();
-        let extra = match shape.has_extra() {
-            true => extras.next()?,
-            false => 0,
+            kind: match low_is_write(self.low) {
+                false => EventKind::Read(access),
+                true => EventKind::Write(access),
+            },
         };
-        if shape.operand_kind() == OperandKind::Thread && operand >= known.threads as u64 {
-            return Err("a thread that has a name");
-        }
-        shape.event(operand, extra)
+        debug_assert_eq!(self.shape(&[]).event(operand, 0), Ok(event));
+        event
     }
+}
+
+#[inline(never)]
+fn unusual(
+    shape: Shape,
+    operand: u64,
+    extras: &mut Extras<'_>,
+    known: Known,
+) -> Result<Event, Expected> {
+    let extra = match shape.has_extra() {
+        true => extras.next()?,
+        false => 0,
+    };
+    if shape.operand_kind() == OperandKind::Thread && operand >= known.threads as u64 {
+        return Err("a thread that has a name");
+    }
+    shape.event(operand, extra)
 }
 
 /// The numbers that some events have besides their operand.
@@ -280,40 +382,63 @@ impl Extras<'_> {
     }
 }
 
+/// A table with a place for every number.
+fn table<T: Copy>(unused: T) -> Box<[T; NUMBERS]> {
+    let places = vec![unused; NUMBERS].into_boxed_slice();
+    let Ok(places) = places.try_into() else {
+        unreachable!("as many as there are numbers");
+    };
+    places
+}
+
+/// Answers with how many there are.
 fn read_shapes(
     cursor: &mut Cursor<'_>,
-    cells: &mut Vec<Cell>,
+    cells: &mut [Cell; NUMBERS],
+    others: &mut Vec<Shape>,
     known: Known,
-) -> Result<(), Expected> {
-    cells.clear();
+) -> Result<usize, Expected> {
+    others.clear();
     let count = cursor.count()?;
-    if count > 1 << 16 {
+    if count > cells.len() {
         return Err("at most 65536 shapes");
     }
     let mut site_before = 0;
-    for _ in 0..count {
-        let shape = read_shape(cursor, site_before)?;
+    for cell in &mut cells[..count] {
+        let shape = match cursor.take_if(is_plain_shape) {
+            Some([thread, code, _, size, site]) => Shape {
+                thread: ThreadId(thread.into()),
+                site: near(site_before, site)?,
+                code,
+                detail: 0,
+                size: size.into(),
+            },
+            None => read_shape(cursor, site_before)?,
+        };
         if shape.thread.0 as usize >= known.threads || shape.site.0 as usize >= known.sites {
             return Err("a thread and a site that have names");
         }
         site_before = shape.site.0.into();
-        shape.check()?;
-        cells.push(Cell {
-            thread: shape.thread,
-            site: shape.site,
-            size: shape.size,
-            last: 0,
-            code: shape.code,
-            detail: shape.detail,
-            low: match (shape.code, shape.detail) {
-                (READ | WRITE, 0) => low_bits(shape.size, shape.code == WRITE),
-                _ => 0,
-            },
-        });
+        *cell = Cell::new(shape, others);
     }
-    Ok(())
+    Ok(count)
 }
 
+/// Whether a shape of five bytes, one for each number, is that of the usual reads and writes.
+#[inline(always)]
+fn is_plain_shape([thread, code, detail, size, site]: [u8; 5]) -> bool {
+    (thread | size | site) < 0x80 && code <= WRITE && detail == 0 && size > 0
+}
+
+/// The site that a signed number of one byte leads to.
+#[inline(always)]
+fn near(before: i64, step: u8) -> Result<SiteId, Expected> {
+    let site = before + (i64::from(step >> 1) ^ -i64::from(step & 1));
+    let site = u32::try_from(site).map_err(|_| "a site number")?;
+    Ok(SiteId(site))
+}
+
+#[inline(never)]
 fn read_shape(cursor: &mut Cursor<'_>, site_before: i64) -> Result<Shape, Expected> {
     let thread = ThreadId(cursor.varint_u32()?);
     let code = cursor.byte()?;
@@ -321,18 +446,20 @@ fn read_shape(cursor: &mut Cursor<'_>, site_before: i64) -> Result<Shape, Expect
     let size = cursor.varint_u32()?;
     let site = site_before.wrapping_add(cursor.signed()?);
     let site = u32::try_from(site).map_err(|_| "a site number")?;
-    Ok(Shape {
+    let shape = Shape {
         thread,
         site: SiteId(site),
         code,
         detail,
         size,
-    })
+    };
+    shape.check()?;
+    Ok(shape)
 }
 
 fn read_operands(
     cursor: &mut Cursor<'_>,
-    operands: &mut [u64; 1 << 16],
+    operands: &mut [u64; NUMBERS],
 ) -> Result<usize, Expected> {
     let count = cursor.count()?;
     if count > operands.len() {

@@ -53,6 +53,16 @@ impl<'a> Cursor<'a> {
         Ok(bytes)
     }
 
+    /// The next bytes, if there are so many and they are such.
+    #[inline(always)]
+    pub fn take_if<const N: usize>(&mut self, such: impl Fn([u8; N]) -> bool) -> Option<[u8; N]> {
+        let (&bytes, rest) = self.bytes.split_first_chunk()?;
+        such(bytes).then(|| {
+            self.bytes = rest;
+            bytes
+        })
+    }
+
     /// A number of 64 bits.
     #[inline(always)]
     pub fn varint(&mut self) -> Result<u64, Expected> {

@@ -3,15 +3,20 @@
 //! This needs nothing but the trace itself, so it can be done where the trace is read, while detectors work on what was read
 //! before.
 
-use verdict_events::{Between, Digest, Event, EventKind, ThreadId};
+use crate::digest::{Filter, FilterRun};
+use crate::{Event, EventKind, ThreadId};
 
 /// 512 x 16 bytes: a quarter of a first-level cache. Twice as many would find one more of a hundred.
 const PLACES_BITS: u32 = 9;
 /// 2^64 divided by the golden ratio: neighbouring addresses get places far from each other.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// Finds accesses to bytes that the same thread has accessed in the same segment, by a write if it is one, and that have
+/// not become a fresh object since. Not all of them: that would take too long.
+///
 /// The last plain access that fell on each place of a table. Forgets at any time, but never remembers what was not.
-pub(crate) struct Repeats {
+#[derive(Debug)]
+pub struct Repeats {
     places: Box<[Place; 1 << PLACES_BITS]>,
     /// By thread: how many times it synchronised or did anything else that is no plain access, or was joined.
     ended: Vec<u32>,
@@ -21,7 +26,7 @@ pub(crate) struct Repeats {
     segment: Segment,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Place {
     segment: Segment,
     /// First byte, size, and in the lowest bit whether it wrote.
@@ -30,7 +35,7 @@ struct Place {
 
 /// A thread, and a number that grows with each of its segments and whenever memory becomes something else. At least as fine as
 /// an epoch.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Segment(u64);
 
 impl Default for Segment {
@@ -40,7 +45,15 @@ impl Default for Segment {
     }
 }
 
+impl Default for Repeats {
+    fn default() -> Repeats {
+        Repeats::new()
+    }
+}
+
 impl Repeats {
+    /// Nothing has been accessed yet.
+    #[must_use]
     pub fn new() -> Repeats {
         let nothing = Place {
             segment: Segment::default(),
@@ -51,56 +64,6 @@ impl Repeats {
             ended: Vec::new(),
             reuses: 0,
             segment: Segment::default(),
-        }
-    }
-
-    /// Leaves out of a digest, from the step with number `first` on, accesses to bytes that the same thread has accessed in the
-    /// same segment, by a write if it is one, and that have not become a fresh object since. Not all of them: that would take
-    /// too long. What comes before is what it was given last, or nothing.
-    pub fn leave_out(&mut self, digest: &mut Digest, first: usize) {
-        let mut segment = self.segment;
-        digest.leave_out(first, |step, others| {
-            if step.size() != 0 {
-                return self.repeats(step.key(), segment);
-            }
-            match step.between() {
-                Between::Thread(thread) => segment = self.segment_of(thread),
-                Between::Other(number) => self.pass(&others[number]),
-            }
-            false
-        });
-        self.segment = segment;
-    }
-
-    /// Whether an access, in the segment in which its thread is, repeats another. Remembers it otherwise.
-    #[inline(always)]
-    fn repeats(&mut self, key: u64, segment: Segment) -> bool {
-        let place = (key >> 8).wrapping_mul(SPREAD) >> (64 - PLACES_BITS);
-        let place = &mut self.places[place as usize];
-        // To a read, it does not matter whether the other was one. No branches: half of the accesses repeat another,
-        // and nothing foretells which.
-        let any = !key & 1;
-        let repeats = (place.segment == segment) & (place.key | any == key | any);
-        place.segment = segment;
-        place.key = if repeats { place.key } else { key };
-        repeats
-    }
-
-    /// Passes what goes into a digest as it is. Each event adds at most one to the number of a
-    /// thread's segment: in a trace that can be analysed, none comes back.
-    #[inline(never)]
-    fn pass(&mut self, event: &Event) {
-        let thread = event.thread;
-        match event.kind {
-            EventKind::Allocate { .. } | EventKind::Free { .. } => {
-                self.reuses = self.reuses.wrapping_add(1)
-            }
-            EventKind::Join(child) if child != thread => {
-                self.end_segment(thread);
-                // It posts too, and may go on if the trace is odd.
-                self.end_segment(child);
-            }
-            _ => self.end_segment(thread),
         }
     }
 
@@ -124,10 +87,64 @@ impl Repeats {
     }
 }
 
+impl Filter for &mut Repeats {
+    fn begin(&mut self, thread: ThreadId) {
+        self.segment = self.segment_of(thread);
+    }
+
+    #[inline(always)]
+    fn run(&mut self) -> impl FilterRun {
+        Run {
+            places: &mut self.places,
+            segment: self.segment,
+        }
+    }
+
+    /// Passes what goes into a digest as it is. Each event adds at most one to the number of a
+    /// thread's segment: in a trace that can be analysed, none comes back.
+    #[inline(never)]
+    fn pass(&mut self, event: &Event) {
+        let thread = event.thread;
+        match event.kind {
+            EventKind::Allocate { .. } | EventKind::Free { .. } => {
+                self.reuses = self.reuses.wrapping_add(1)
+            }
+            EventKind::Join(child) if child != thread => {
+                self.end_segment(thread);
+                // It posts too, and may go on if the trace is odd.
+                self.end_segment(child);
+            }
+            _ => self.end_segment(thread),
+        }
+    }
+}
+
+/// Some accesses in a row, in one segment.
+struct Run<'a> {
+    places: &'a mut [Place; 1 << PLACES_BITS],
+    segment: Segment,
+}
+
+impl FilterRun for Run<'_> {
+    /// Whether an access repeats another. Remembers it otherwise.
+    #[inline(always)]
+    fn leaves_out(&mut self, addr: u64, key: u64) -> bool {
+        let place = addr.wrapping_mul(SPREAD) >> (64 - PLACES_BITS);
+        let place = &mut self.places[place as usize];
+        // To a read, it does not matter whether the other was one. No branches: half of the accesses repeat another,
+        // and nothing foretells which.
+        let any = !key & 1;
+        let repeats = (place.segment == self.segment) & (place.key | any == key | any);
+        place.segment = self.segment;
+        place.key = if repeats { place.key } else { key };
+        repeats
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use verdict_events::{Access, Addr, LockMode, SiteId, SyncId};
+    use crate::{Access, Addr, Digest, LockMode, SiteId, SyncId};
 
     fn event(thread: u32, kind: EventKind) -> Event {
         Event {
@@ -156,11 +173,10 @@ mod tests {
     /// Also if the digest grows event by event.
     fn fresh(batch: &[Event]) -> Vec<u32> {
         let fresh_of = |parts: usize| {
-            let (mut digest, mut repeats) = (Digest::new(), Repeats::new());
+            let mut digest = Digest::new();
+            digest.leave_out(Some(Repeats::new()));
             for part in batch.chunks(parts) {
-                let first = digest.steps().len();
                 digest.extend(part);
-                repeats.leave_out(&mut digest, first);
             }
             digest.told().map(|(index, _)| index).collect()
         };
@@ -203,11 +219,12 @@ mod tests {
 
     #[test]
     fn repeated_accesses_are_found_across_digests() {
-        let (mut digest, mut repeats) = (Digest::new(), Repeats::new());
+        let mut repeats = Some(Repeats::new());
         let mut told = || {
-            digest.clear();
+            let mut digest = Digest::new();
+            digest.leave_out(repeats.take());
             digest.extend(&[read(1, 64, 8)]);
-            repeats.leave_out(&mut digest, 0);
+            repeats = digest.take_repeats();
             digest.told().count()
         };
         assert_eq!([told(), told()], [1, 0]);
