@@ -5,6 +5,7 @@ use std::fmt;
 use verdict_events::{Digest, Event, Repeats, TraceError, TraceSource};
 
 use crate::findings::Findings;
+use crate::parts::digest_parts;
 use crate::read_ahead::digest_ahead;
 use crate::{PairBy, adjacent, current, fasttrack, hb, hybrid, local, race, regions};
 
@@ -171,7 +172,8 @@ pub fn detect(
 }
 
 /// As [`detect`], with the trace read on a thread of its own, which works ahead and also finds out which accesses repeat
-/// others: reading and detecting then take as long as the slower of them.
+/// others: reading and detecting then take as long as the slower of them. A trace that can be had in parts takes half of what
+/// both take together.
 pub fn detect_reading_ahead(
     source: &mut (dyn TraceSource + Send),
     detectors: Vec<Box<dyn Detector>>,
@@ -179,7 +181,11 @@ pub fn detect_reading_ahead(
 ) -> Result<Vec<Findings>, DetectError> {
     let repeats = repeats_for(&detectors);
     let mut feed = Feed::new(detectors, progress);
-    digest_ahead(repeats, source, |digest| feed.take(digest))?;
+    let take = |digest: &Digest| feed.take(digest);
+    match source.has_parts() {
+        true => digest_parts(repeats.is_some(), source, take)?,
+        false => digest_ahead(repeats, source, take)?,
+    }
     Ok(feed.finish())
 }
 

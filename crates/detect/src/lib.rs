@@ -42,6 +42,7 @@ mod lock_order;
 mod locksets;
 mod machine;
 mod pages;
+mod parts;
 mod race;
 mod races;
 mod read_ahead;

@@ -1,5 +1,6 @@
 //! Where events come from: the seam between trace readers and everything that consumes traces.
 
+use crate::native::Part;
 use crate::{Addr, Digest, Event, SiteId, SyncId, ThreadId, TraceError};
 
 /// A stream of events in trace order, from a file of any format or from a live replay.
@@ -20,6 +21,17 @@ pub trait TraceSource {
         read
     }
 
+    /// Whether what comes next can be had in parts, which can be decoded elsewhere, several at a time.
+    fn has_parts(&self) -> bool {
+        false
+    }
+
+    /// The next part of a trace that [has such](TraceSource::has_parts), in the memory of one that is not needed any more.
+    /// `None` at its end. After an error nothing more can be read.
+    fn next_part(&mut self, _used: Option<Part>) -> Result<Option<Part>, TraceError> {
+        Ok(None)
+    }
+
     /// Names of what has been delivered so far.
     fn names(&self) -> &dyn Names;
 }
@@ -31,6 +43,14 @@ impl<S: TraceSource + ?Sized> TraceSource for Box<S> {
 
     fn next_digest(&mut self, digest: &mut Digest) -> Result<(), TraceError> {
         (**self).next_digest(digest)
+    }
+
+    fn has_parts(&self) -> bool {
+        (**self).has_parts()
+    }
+
+    fn next_part(&mut self, used: Option<Part>) -> Result<Option<Part>, TraceError> {
+        (**self).next_part(used)
     }
 
     fn names(&self) -> &dyn Names {

@@ -28,6 +28,7 @@ mod encode;
 mod frame;
 mod index;
 mod names_frame;
+mod part;
 mod reader;
 mod seek;
 mod shape;
@@ -35,6 +36,7 @@ pub mod varint;
 mod writer;
 
 pub use codec::Compression;
+pub use part::{Part, PartDecoder};
 pub use reader::NativeReader;
 pub use seek::{NativeFile, ThreadEvents};
 pub use writer::NativeWriter;

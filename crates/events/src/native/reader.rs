@@ -9,6 +9,7 @@ use super::frame::{
 };
 use super::index::{End, read_threads};
 use super::names_frame;
+use super::part::{Part, in_the_frame};
 use super::varint::Cursor;
 use crate::{Digest, Event, NameTable, Names, ThreadId, TraceError, TraceSource};
 
@@ -81,20 +82,73 @@ impl<R: Read> NativeReader<R> {
         Ok(false)
     }
 
+    /// Makes the next frame whole in memory.
+    fn next_header(&mut self) -> Result<FrameHeader, TraceError> {
+        self.frames.next()?.ok_or_else(|| TraceError::Incomplete {
+            file: self.frames.file.clone(),
+            offset: self.frames.offset,
+            events: self.events,
+        })
+    }
+
+    /// The next event frame as it is stored, in the memory of `used`, and all that is needed to decode it. `None` at the end
+    /// of the trace.
+    fn next_stored(&mut self, used: Option<Part>) -> Result<Option<Part>, TraceError> {
+        while !self.ended {
+            let header = self.next_header()?;
+            if header.kind != FrameKind::Events {
+                self.do_frame(header)?;
+                continue;
+            }
+            self.check_events_frame(header)
+                .map_err(|expected| self.frames.expected(expected))?;
+            let known = self.known();
+            self.events += u64::from(header.events);
+            let offset = self.frames.offset;
+            let frame = self
+                .frames
+                .pass_whole(used.map_or_else(Vec::new, |used| used.frame));
+            return Ok(Some(Part {
+                file: self.frames.file.clone(),
+                offset,
+                frame,
+                header,
+                known,
+            }));
+        }
+        Ok(None)
+    }
+
+    fn check_events_frame(&self, header: FrameHeader) -> Result<(), &'static str> {
+        self.check_continues(header)?;
+        let threads = &self.frames.payload()[..header.threads_bytes as usize];
+        check_threads(threads)
+    }
+
+    fn check_continues(&self, header: FrameHeader) -> Result<(), &'static str> {
+        match header.first == self.events || header.kind == FrameKind::Index {
+            true => Ok(()),
+            false => Err("a frame that continues the one before"),
+        }
+    }
+
+    fn known(&self) -> Known {
+        Known {
+            threads: self.names.threads(),
+            sites: self.names.sites(),
+        }
+    }
+
     /// Reads one frame and does what it says.
     pub(super) fn read_frame(&mut self) -> Result<FrameKind, TraceError> {
-        let Some(header) = self.frames.next()? else {
-            return Err(TraceError::Incomplete {
-                file: self.frames.file.clone(),
-                offset: self.frames.offset,
-                events: self.events,
-            });
-        };
-        let offset = self.frames.offset;
-        self.take_frame(header).map_err(|expected| {
-            let problem = format!("expected {expected}");
-            self.frames.error(offset, problem)
-        })?;
+        let header = self.next_header()?;
+        self.do_frame(header)
+    }
+
+    /// Does what the frame in memory says.
+    fn do_frame(&mut self, header: FrameHeader) -> Result<FrameKind, TraceError> {
+        self.take_frame(header)
+            .map_err(|expected| self.frames.expected(expected))?;
         self.frames.pass();
         if header.kind == FrameKind::End {
             self.frames.expect_end()?;
@@ -104,9 +158,7 @@ impl<R: Read> NativeReader<R> {
     }
 
     fn take_frame(&mut self, header: FrameHeader) -> Result<(), &'static str> {
-        if header.first != self.events && header.kind != FrameKind::Index {
-            return Err("a frame that continues the one before");
-        }
+        self.check_continues(header)?;
         let (threads, stored) = self
             .frames
             .payload()
@@ -127,10 +179,7 @@ impl<R: Read> NativeReader<R> {
             }
             FrameKind::Events => {
                 check_threads(threads)?;
-                let known = Known {
-                    threads: self.names.threads(),
-                    sites: self.names.sites(),
-                };
+                let known = self.known();
                 self.current.start(header.events as usize, known)?;
                 self.events += u64::from(header.events);
             }
@@ -167,8 +216,8 @@ impl<R: Read> NativeReader<R> {
     }
 
     pub(super) fn problem(&self, expected: &str) -> TraceError {
-        let problem = format!("expected {expected} in the frame that ends here");
-        self.frames.error(self.frames.offset, problem)
+        self.frames
+            .error(self.frames.offset, in_the_frame(expected))
     }
 }
 
@@ -207,6 +256,14 @@ impl<R: Read> TraceSource for NativeReader<R> {
         }
         let taken = self.current.take_digest(BATCH_EVENTS, digest);
         taken.map_err(|expected| self.problem(expected))
+    }
+
+    fn has_parts(&self) -> bool {
+        self.current.remaining() == 0
+    }
+
+    fn next_part(&mut self, used: Option<Part>) -> Result<Option<Part>, TraceError> {
+        self.next_stored(used)
     }
 
     fn names(&self) -> &dyn Names {
@@ -289,6 +346,14 @@ impl<R: Read> Frames<R> {
         self.pending.clear();
     }
 
+    /// Leaves the whole frame in memory behind, and gives it away for other memory.
+    fn pass_whole(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
+        empty.clear();
+        let frame = std::mem::replace(&mut self.pending, empty);
+        self.offset += frame.len() as u64;
+        frame
+    }
+
     /// Has `count` bytes of the frame in memory, or `None` if there are no more for now.
     fn fill(&mut self, count: usize) -> Result<Option<&[u8]>, TraceError> {
         let missing = count.saturating_sub(self.pending.len());
@@ -307,6 +372,11 @@ impl<R: Read> Frames<R> {
                 "expected the end of the file after the end mark",
             )),
         }
+    }
+
+    /// What is wrong with the frame that is being read.
+    fn expected(&self, expected: &str) -> TraceError {
+        self.error(self.offset, format!("expected {expected}"))
     }
 
     pub(super) fn error(&self, offset: u64, problem: impl Into<String>) -> TraceError {
