@@ -19,6 +19,8 @@ pub struct Candidate {
     pub further: Vec<BTreeSet<u64>>,
     /// Where they are thought to meet, for sites that call a function which makes the access: none if that is not known.
     pub bytes: Vec<Bytes>,
+    /// Neither access is atomic: what a called function does atomically is not what is thought to race.
+    pub plain: bool,
 }
 
 impl Candidate {

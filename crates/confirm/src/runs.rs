@@ -290,6 +290,7 @@ impl Steered<'_> {
         Request {
             watched,
             calls: self.candidate.calls(),
+            plain_calls: self.candidate.plain,
             freeing: self.options.freeing.clone(),
             recording,
             instructions_max: Some(self.limit),

@@ -48,6 +48,8 @@ pub struct Request {
     pub loaded: bool,
     /// A racing call that is let pass is let pass as a whole.
     pub whole_calls: bool,
+    /// What a watched call does atomically does not matter.
+    pub plain_calls: bool,
     /// Where the execution is recorded, from its very start.
     pub recording: Option<PathBuf>,
     /// Instructions it may have from here on.
@@ -72,6 +74,7 @@ impl Request {
             releasing: Vec::new(),
             loaded: false,
             whole_calls: false,
+            plain_calls: false,
             recording: None,
             instructions_max: None,
             log_watched: false,
@@ -262,6 +265,7 @@ impl Explorer {
             releasing: request.releasing,
             loaded: request.loaded,
             whole_calls: request.whole_calls,
+            plain_calls: request.plain_calls,
             instructions_max: request.instructions_max,
             log_watched: request.log_watched,
             compare_memory: request.compare_memory,

@@ -63,7 +63,7 @@ pub fn confirm_findings(
         if !wanted(race) {
             continue;
         }
-        let Some([first, second]) = sites(&places, race) else {
+        let Some([first, second]) = sites(&places, &exact(race)) else {
             continue;
         };
         let candidate = Candidate {
@@ -73,6 +73,7 @@ pub fn confirm_findings(
             aim: Aim::Race,
             further: Vec::new(),
             bytes: bytes(race),
+            plain: race.accesses.iter().all(|access| !access.atomic),
         };
         candidates.push((index, candidate));
     }
@@ -102,6 +103,7 @@ pub fn confirm_pairs(
             aim: Aim::Race,
             further: Vec::new(),
             bytes: Vec::new(),
+            plain: false,
         };
         let both = [&sites[0], &sites[1]];
         let mut race = suspected(pair.to_string(), [first, second], both, &mut symbolizer);
@@ -142,6 +144,7 @@ pub fn confirm_triples(
             aim: Aim::Atomicity,
             further: vec![between.pcs.clone()],
             bytes: Vec::new(),
+            plain: false,
         };
         candidates.push((findings.races.len(), candidate));
         let name = triple.to_string();
@@ -347,9 +350,25 @@ pub(crate) fn sites(places: &Modules, race: &Race) -> Option<[BTreeSet<u64>; 2]>
     ])
 }
 
-/// Where the race was seen.
+/// The race at the instructions that make its accesses, where one is atomic and the other is not. A call of the program is
+/// a site for all that happens in it; but a call that makes atomic accesses may make some of both kinds to the same bytes,
+/// such as the last owner of a `shared_ptr`, and then two threads in it do not race whenever both are about to make one.
+fn exact(race: &Race) -> Race {
+    let mut exact = race.clone();
+    if race.accesses[0].atomic != race.accesses[1].atomic {
+        for access in &mut exact.accesses {
+            let own = access.stack.first();
+            if let Some(frame) = own.filter(|frame| frame.module == access.module) {
+                access.offset = frame.offset;
+            }
+        }
+    }
+    exact
+}
+
+/// Where the race was seen: the bytes that both access. Of a block that is freed, that is not all of it.
 fn bytes(race: &Race) -> Vec<Bytes> {
-    let len = race.accesses.iter().map(|access| access.size).max();
+    let len = race.accesses.iter().map(|access| access.size).min();
     let address = race.address;
     let len = len.unwrap_or(1).max(1);
     if address == 0 {

@@ -64,6 +64,7 @@ fn candidate(cycle: &SeenCycle, places: &Modules) -> Option<Candidate> {
         aim: Aim::Deadlock,
         further: sites.collect::<Option<_>>()?,
         bytes: Vec::new(),
+        plain: false,
     })
 }
 

@@ -384,6 +384,22 @@ fn nothing_of_race_free_programs_is_confirmed() {
     whole_corpus(opt(), "racefree/");
 }
 
+/// Calls of the program in which a library's code makes atomic and plain accesses to the same memory: owners of a
+/// `shared_ptr` count atomically, and the last one writes plainly; both ends of a channel give it up atomically, and the last
+/// one frees it.
+#[test]
+fn calls_with_atomic_and_plain_accesses() {
+    for (name, opt) in [
+        ("racefree/shared_ptr.cpp", Opt::O0),
+        ("racefree/rust_channels.rs", Opt::O2),
+    ] {
+        let case = case(name);
+        let binary = case.build(opt).unwrap_or_else(|error| panic!("{error}"));
+        let wrong = examine(case, opt, &binary).wrong;
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
 /// RaceFuzzer, section 3.2: the race is created whatever the number of statements before it, and half of the runs fail.
 #[test]
 fn far_apart() {

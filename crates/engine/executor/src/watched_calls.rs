@@ -7,7 +7,8 @@
 
 use crate::Executor;
 use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Register,
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
+    Register,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -40,6 +41,8 @@ pub(crate) struct WatchedCalls {
     own: PathBuf,
     /// A call that the scheduler lets pass is let pass as a whole.
     whole: bool,
+    /// Atomic accesses do not matter.
+    plain: bool,
     /// The call that is being let pass, and by whom.
     passing: Option<(usize, InCall)>,
     /// Functions after which the block they are given is gone.
@@ -84,6 +87,7 @@ impl WatchedCalls {
             releasing: order.releasing.iter().copied().collect(),
             own: std::fs::canonicalize(program).unwrap_or_else(|_| program.to_owned()),
             whole: order.whole_calls,
+            plain: order.plain_calls,
             ..WatchedCalls::default()
         }
     }
@@ -227,7 +231,7 @@ impl Executor {
 
     /// What the instruction will access of the bytes that matter.
     fn accesses_in_call(&mut self, call: &InCall, instruction: &Instruction) -> Vec<NextAccess> {
-        if self.is_linkage(instruction) {
+        if self.is_linkage(instruction) || self.watch.calls.plain && is_atomic(instruction) {
             return Vec::new();
         }
         let mut accesses = self.next_accesses(instruction);
@@ -323,6 +327,10 @@ impl Executor {
         }
         count.max(1)
     }
+}
+
+fn is_atomic(instruction: &Instruction) -> bool {
+    instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg
 }
 
 fn overlaps(bytes: &Bytes, access: &NextAccess) -> bool {

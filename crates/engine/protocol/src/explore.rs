@@ -88,6 +88,9 @@ pub struct RunOrder {
     /// A racing call that is let pass is let pass as a whole, not just its next access.
     #[serde(default)]
     pub whole_calls: bool,
+    /// Nothing that a watched call does atomically is what is looked for.
+    #[serde(default)]
+    pub plain_calls: bool,
     /// The run ends after so many instructions from here, and says where it was.
     pub instructions_max: Option<u64>,
     /// Every time a watched instruction is about to run is noted.

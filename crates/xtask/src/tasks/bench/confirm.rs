@@ -22,11 +22,13 @@ pub(crate) struct Args {
     only: String,
 }
 
-const KERNELS: [&str; 6] = ["sieve", "matmul", "quicksort", "mix", "tree", "mutex"];
+const KERNELS: [&str; 5] = ["sieve", "matmul", "quicksort", "mix", "tree"];
+/// Its threads contend for a lock when they really run at the same time, so that it is no part of the mean.
+const CONTENDING: &str = "mutex";
 /// Steered runs that are measured together.
 const BATCH: u32 = 3;
 /// What takes about 5 milliseconds natively.
-const SHORT: &str = "3000000";
+const SHORT: &str = "7000000";
 /// Runs of the short program.
 const SHORT_RUNS: [u32; 2] = [50, 450];
 
@@ -56,17 +58,24 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
         "program", "native s", "steered s", "ratio"
     );
     let mut ratios = Vec::new();
-    for kernel in KERNELS.iter().filter(|kernel| kernel.contains(&args.only)) {
+    let all = KERNELS.iter().chain([&CONTENDING]);
+    for kernel in all.filter(|kernel| kernel.contains(&args.only)) {
         let subject = Subject {
             name: (*kernel).to_owned(),
             argv: vec![build(&root, &folder, Some(kernel))?],
             pair: pair.clone(),
         };
-        ratios.push(overhead(&subject, &verdict, &folder, args.runs)?);
+        let ratio = overhead(&subject, &verdict, &folder, args.runs)?;
+        if *kernel != CONTENDING {
+            ratios.push(ratio);
+        }
     }
     let logs: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
     if !ratios.is_empty() {
-        println!("geometric mean {:.2}", (logs / ratios.len() as f64).exp());
+        println!(
+            "geometric mean of those that compute {:.2}",
+            (logs / ratios.len() as f64).exp()
+        );
     }
     let short = Subject {
         name: "short".to_owned(),
