@@ -8,6 +8,7 @@ pub mod recording;
 
 use std::io::Cursor;
 
+use verdict_events::native::PartDecoder;
 use verdict_events::{
     Digest, Event, EventKind, Format, Names, TraceError, TraceSource, WriteError, create, read_as,
 };
@@ -57,6 +58,22 @@ fn digested(format: Format, bytes: &[u8]) -> Option<Vec<Event>> {
     }
 }
 
+/// The same, if the trace can be had in parts.
+fn digested_in_parts(format: Format, bytes: &[u8]) -> Option<Vec<Event>> {
+    let mut source = source(format, bytes);
+    if !source.has_parts() {
+        return digested(format, bytes);
+    }
+    let mut decoder = PartDecoder::new().expect("memory for a decompressor");
+    let (mut events, mut digest) = (Vec::new(), Digest::new());
+    while let Some(part) = source.next_part(None).ok()? {
+        digest.clear();
+        decoder.digest(&part, &mut digest).ok()?;
+        events.extend(digest.told().map(|(_, event)| without_value(event)));
+    }
+    Some(events)
+}
+
 /// What digests tell of an event: not always the value of a plain access.
 fn without_value(mut event: Event) -> Event {
     if let EventKind::Read(access) | EventKind::Write(access) = &mut event.kind {
@@ -73,6 +90,7 @@ pub fn check(format: Format, bytes: &[u8]) {
         .as_ref()
         .map(|(events, _)| events.iter().copied().map(without_value).collect());
     assert_eq!(digested(format, bytes), events);
+    assert_eq!(digested_in_parts(format, bytes), events);
     let Some(told) = told else { return };
     let native = write(Format::Native, &told.0, source.names()).expect("native holds everything");
     assert_eq!(

@@ -109,6 +109,9 @@ impl FrameWriter {
     }
 }
 
+/// Numbers that there is room for from the start, at most.
+const RESERVED_MAX: usize = 1 << 20;
+
 /// Threads per shared piece of a clock.
 const PIECE: usize = 16;
 
@@ -133,7 +136,12 @@ impl Blocks {
             ..Blocks::default()
         };
         let count = count_of(&mut cursor, 5)?;
-        decoded.blocks.reserve(count);
+        // At most one clock a block, and few change in more than one piece. What is not used costs nothing, but to grow bit by
+        // bit does. What is announced may be a lie.
+        let clocks = (count + 1).saturating_mul(decoded.pieces_each);
+        decoded.blocks.reserve_exact(count);
+        decoded.clocks.reserve_exact(clocks.min(RESERVED_MAX));
+        decoded.pieces.reserve_exact(count + 1);
         decoded.pieces.push([0; PIECE]);
         decoded
             .clocks

@@ -64,6 +64,13 @@ pub struct Index {
     pub checksum: u32,
 }
 
+/// Memory for reading parts of frames, used again for each: to get it and to give it back, page by page, stops all threads.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    packed: Vec<u8>,
+    raw: Vec<u8>,
+}
+
 pub(crate) fn file_name(thread: u32) -> String {
     format!("thread-{thread}.vblocks")
 }
@@ -258,13 +265,14 @@ impl Index {
     }
 
     /// Reads a part of a frame: its blocks (0) or its entries (1).
-    pub(crate) fn read_part(
+    pub(crate) fn read_part<'a>(
         &self,
         store: &dyn Store,
         thread: u32,
         frame: &FrameInfo,
         part: usize,
-    ) -> Result<Vec<u8>, BlocksError> {
+        buffers: &'a mut Buffers,
+    ) -> Result<&'a [u8], BlocksError> {
         let name = file_name(thread);
         let skipped: u64 = frame.parts[..part].iter().map(|part| part.packed).sum();
         let offset = frame.offset + skipped;
@@ -274,16 +282,18 @@ impl Index {
             offset,
             problem,
         };
-        let bytes = store.read(&name, offset, info.packed)?;
-        if crc32fast::hash(&bytes) != info.checksum {
+        let Buffers { packed, raw } = buffers;
+        store.read_into(&name, offset, info.packed, packed)?;
+        if crc32fast::hash(packed) != info.checksum {
             return Err(damaged("the checksum does not match".to_owned()));
         }
-        let raw = lz4_flex::block::decompress(&bytes, info.raw as usize)
+        raw.resize(info.raw as usize, 0);
+        let length = lz4_flex::block::decompress_into(packed, raw)
             .map_err(|error| damaged(error.to_string()))?;
-        if raw.len() as u64 != info.raw {
-            return Err(damaged(format!("expected {} bytes", info.raw)));
+        match length as u64 == info.raw {
+            true => Ok(raw),
+            false => Err(damaged(format!("expected {} bytes", info.raw))),
         }
-        Ok(raw)
     }
 
     /// Says that all files are there and as long as they should be, before hours are spent on them.

@@ -2,7 +2,7 @@
 
 use crate::BlocksError;
 use crate::frame::{Blocks, for_each_entry};
-use crate::index::{Index, file_name};
+use crate::index::{Buffers, Index, file_name};
 use crate::order::Order;
 use crate::parallel::in_parallel;
 use crate::record::{NONE, Record};
@@ -33,12 +33,13 @@ pub fn read_order(
     workers: usize,
 ) -> Result<Order, BlocksError> {
     let frames = frames_of(index, threads);
-    let read = |list: &mut Vec<(usize, Blocks)>, job: usize| {
-        list.push((job, read_blocks(store, index, frames[job])?));
+    let read = |(list, buffers): &mut (Vec<(usize, Blocks)>, Buffers), job: usize| {
+        list.push((job, read_blocks(store, index, frames[job], buffers)?));
         Ok(())
     };
-    let lists = in_parallel(workers, frames.len(), Vec::new, read)?;
-    let mut read: Vec<(usize, Blocks)> = lists.into_iter().flatten().collect();
+    let start = <(Vec<(usize, Blocks)>, Buffers)>::default;
+    let lists = in_parallel(workers, frames.len(), start, read)?;
+    let mut read: Vec<(usize, Blocks)> = lists.into_iter().flat_map(|(list, _)| list).collect();
     read.sort_unstable_by_key(|&(job, _)| job);
     let read = read
         .into_iter()
@@ -51,10 +52,15 @@ pub fn read_order(
     })
 }
 
-fn read_blocks(store: &dyn Store, index: &Index, id: FrameId) -> Result<Blocks, BlocksError> {
+fn read_blocks(
+    store: &dyn Store,
+    index: &Index,
+    id: FrameId,
+    buffers: &mut Buffers,
+) -> Result<Blocks, BlocksError> {
     let frame = &index.threads[id.thread as usize].frames[id.frame as usize];
-    let bytes = index.read_part(store, id.thread, frame, 0)?;
-    let decoded = Blocks::decode(&bytes, index.threads.len() as u32);
+    let bytes = index.read_part(store, id.thread, frame, 0, buffers)?;
+    let decoded = Blocks::decode(bytes, index.threads.len() as u32);
     let damaged = |expected: &str| BlocksError::Damaged {
         file: store.shown(&file_name(id.thread)),
         offset: frame.offset,
@@ -143,10 +149,11 @@ pub(crate) fn read_records(
     order: &Order,
     id: FrameId,
     covers: &Covers,
+    buffers: &mut Buffers,
     mut each: impl FnMut(Record),
 ) -> Result<(), BlocksError> {
     let frame = &index.threads[id.thread as usize].frames[id.frame as usize];
-    let bytes = index.read_part(store, id.thread, frame, 1)?;
+    let bytes = index.read_part(store, id.thread, frame, 1, buffers)?;
     let blocks = &order.frame(id).blocks;
     let places = covers.by_place.len() as u64;
     let mut outside = false;
@@ -154,7 +161,7 @@ pub(crate) fn read_records(
         outside |= u64::from(place) >= places;
         covers.get(place)
     };
-    let decoded = for_each_entry(&bytes, blocks, wanted, |found, nth, entry| {
+    let decoded = for_each_entry(bytes, blocks, wanted, |found, nth, entry| {
         let record = |unit: u32, previous: u32| Record {
             unit,
             block: blocks[nth].number,

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::BlocksError;
+use crate::index::Buffers;
 use crate::kernel::Kernel;
 use crate::load::{Covers, frames_of, read_records};
 use crate::order::Order;
@@ -91,7 +92,7 @@ fn load(runner: &Runner, threads: &[u32], units: Range<u32>) -> Result<Round, Bl
         units.contains(&unit)
     });
     let frames = frames_of(index, threads);
-    let read = |lists: &mut Vec<(usize, Vec<Record>)>, job: usize| {
+    let read = |(lists, buffers): &mut (Vec<(usize, Vec<Record>)>, Buffers), job: usize| {
         let mut records = Vec::new();
         let each = |record| records.push(record);
         read_records(
@@ -100,13 +101,16 @@ fn load(runner: &Runner, threads: &[u32], units: Range<u32>) -> Result<Round, Bl
             runner.order,
             frames[job],
             &covers,
+            buffers,
             each,
         )?;
         lists.push((job, records));
         Ok(())
     };
-    let lists = in_parallel(runner.options.workers, frames.len(), Vec::new, read)?;
-    let mut lists: Vec<(usize, Vec<Record>)> = lists.into_iter().flatten().collect();
+    let start = <(Vec<(usize, Vec<Record>)>, Buffers)>::default;
+    let lists = in_parallel(runner.options.workers, frames.len(), start, read)?;
+    let lists = lists.into_iter().flat_map(|(lists, _)| lists);
+    let mut lists: Vec<(usize, Vec<Record>)> = lists.collect();
     lists.sort_unstable_by_key(|&(job, _)| job);
     let mut round = Round {
         first_unit: units.start,

@@ -1,6 +1,7 @@
 //! Tasks by location: records are put where their units belong while files are read, then looked at unit by unit.
 
 use crate::BlocksError;
+use crate::index::Buffers;
 use crate::kernel::Kernel;
 use crate::load::{Covers, frames_of, read_records};
 use crate::parallel::in_parallel;
@@ -97,24 +98,25 @@ fn run_round(runner: &Runner, shards: &[Shard], threads: &[u32]) -> Result<(), B
         shard_of[unit as usize] != NONE
     });
     let frames = frames_of(index, threads);
-    let read = |buckets: &mut Vec<Bucket>, job: usize| {
+    let read = |(buckets, buffers): &mut (Vec<Bucket>, Buffers), job: usize| {
         read_records(
             runner.store,
             index,
             runner.order,
             frames[job],
             &covers,
+            buffers,
             |record| buckets[shard_of[record.unit as usize] as usize].push(record),
         )
     };
-    let empty = || vec![Bucket::default(); shards.len()];
+    let empty = || (vec![Bucket::default(); shards.len()], Buffers::default());
     let mut read = in_parallel(runner.options.workers, frames.len(), empty, read)?;
     // One list of chunks for each shard, which whoever works on the shard takes.
     let gathered: Vec<std::sync::Mutex<Vec<Vec<Record>>>> = (0..shards.len())
         .map(|nth| {
             let chunks = read
                 .iter_mut()
-                .flat_map(|buckets| std::mem::take(&mut buckets[nth].chunks));
+                .flat_map(|(buckets, _)| std::mem::take(&mut buckets[nth].chunks));
             std::sync::Mutex::new(chunks.collect())
         })
         .collect();

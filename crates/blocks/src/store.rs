@@ -16,6 +16,18 @@ pub trait Store: Send + Sync {
     /// The bytes of a range. That the file ends before is an error.
     fn read(&self, file: &str, offset: u64, length: u64) -> Result<Vec<u8>, BlocksError>;
 
+    /// Replaces the content of `bytes` by that of a range, as [`Store::read`].
+    fn read_into(
+        &self,
+        file: &str,
+        offset: u64,
+        length: u64,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), BlocksError> {
+        *bytes = self.read(file, offset, length)?;
+        Ok(())
+    }
+
     /// How long a file is.
     fn length(&self, file: &str) -> Result<u64, BlocksError>;
 }
@@ -55,13 +67,21 @@ impl Store for Folder {
     }
 
     fn read(&self, file: &str, offset: u64, length: u64) -> Result<Vec<u8>, BlocksError> {
-        let read = || {
-            let file = File::open(self.path(file))?;
-            let mut bytes = vec![0; length as usize];
-            file.read_exact_at(&mut bytes, offset)?;
-            Ok(bytes)
-        };
-        read().map_err(|error: std::io::Error| match error.kind() {
+        let mut bytes = Vec::new();
+        self.read_into(file, offset, length, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn read_into(
+        &self,
+        file: &str,
+        offset: u64,
+        length: u64,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), BlocksError> {
+        bytes.resize(length as usize, 0);
+        let read = File::open(self.path(file)).and_then(|file| file.read_exact_at(bytes, offset));
+        read.map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => BlocksError::Damaged {
                 file: self.shown(file),
                 offset,
