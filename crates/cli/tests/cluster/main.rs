@@ -4,13 +4,24 @@
 mod spark;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use spark::{Setup, killing_once, refusing_first_task};
 
 #[test]
-fn spark_reports_what_one_machine_reports() {
+fn spark_reports_what_one_machine_reports_also_after_the_disk_was_full() {
     let setup = Setup::new();
+    let results = setup.work().join("results");
+    fs::create_dir_all(&results).unwrap();
+    let partial = results.join("task-0.json.partial");
+    symlink("/dev/full", &partial).unwrap();
+    let full = setup.cluster_run(&[]);
+    assert_eq!((full.code, &full.stdout[..]), (Some(3), ""));
+    let problem = "error: t.blocks.work/results/task-0.json: cannot be written: No space left on device\nhelp: ";
+    assert!(full.stderr.starts_with(problem), "{}", full.stderr);
+
+    fs::remove_file(&partial).unwrap();
     let run = setup.cluster_run(&[]);
     assert_eq!(run.stderr, "");
     assert_eq!(run.stdout, setup.local_report());
