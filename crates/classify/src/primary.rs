@@ -4,9 +4,9 @@ use crate::alternates::{Try, evidence, judge, merge, tries};
 use crate::blame::Scene;
 use crate::instances::{chosen, instances};
 use crate::state::{Came, Compared, came, compare, mirrored, same_ends};
-use crate::{Class, ClassifyError, Instance, Options, Race, ReplayOutcome, Verdict};
+use crate::{ClassifyError, Instance, Options, Race, ReplayOutcome, Verdict};
 use std::path::{Path, PathBuf};
-use verdict_confirm::{Ended, EndedKind};
+use verdict_confirm::Ended;
 use verdict_explore::SegmentEnd;
 use verdict_launch::{Advanced, Copied, Ending, Explorer, LaunchOptions, Request};
 use verdict_protocol::{
@@ -30,6 +30,14 @@ pub struct Primary {
     pub exploration: Box<Exploration>,
     /// A recording of it.
     pub recording: PathBuf,
+}
+
+impl Primary {
+    /// How it ends, if something goes wrong.
+    #[must_use]
+    pub fn violation(&self) -> Option<&Ended> {
+        self.scene.as_ref().map(|_| &self.ended)
+    }
 }
 
 /// Classifies races of a program. With a configuration that replays, the recording is followed until there is a second
@@ -81,71 +89,7 @@ pub fn classify(
         at.try_all(&mut verdicts[*race], file)?;
     }
     progress(plan.len(), plan.len());
-    explain(&primary, &mut verdicts);
     Ok((primary, verdicts))
-}
-
-/// What happens in either order of a race, or in a random run only, and in just one order of another race, is the other one's
-/// doing.
-fn explain(primary: &Primary, verdicts: &mut [Verdict]) {
-    let certain: Vec<Verdict> = verdicts
-        .iter()
-        .filter(|verdict| !verdict.is_doubtful())
-        .cloned()
-        .collect();
-    for verdict in verdicts.iter_mut().filter(|verdict| verdict.is_doubtful()) {
-        if certain.iter().any(|other| has_same_effect(verdict, other)) {
-            give_up(verdict);
-        }
-    }
-    let explained: Vec<&Ended> = certain
-        .iter()
-        .filter_map(|verdict| verdict.consequence.as_ref())
-        .collect();
-    if primary.scene.is_some() && !explained.contains(&&primary.ended) {
-        let what = format!(
-            "the recorded execution ends with: {}; no race that was tried explains that",
-            primary.ended.detail
-        );
-        if let Some(first) = verdicts.first_mut() {
-            first.not_covered.push(what);
-        }
-    }
-}
-
-/// True if two races break the program in the same way and place, or change its output alike.
-fn has_same_effect(one: &Verdict, other: &Verdict) -> bool {
-    let crash = |verdict: &Verdict| {
-        let is_crash = verdict
-            .consequence
-            .as_ref()
-            .is_some_and(|ended| matches!(ended.kind, EndedKind::Crash(_)));
-        let place = verdict.place.as_ref().filter(|_| is_crash);
-        place.map(|place| place.registers.rip)
-    };
-    one.class == other.class
-        && match one.class {
-            Some(Class::SpecViolated) => {
-                one.consequence == other.consequence && crash(one) == crash(other)
-            }
-            Some(Class::OutputDiffers) => one.output == other.output,
-            _ => false,
-        }
-}
-
-/// Another race explains what this one was seen to do.
-fn give_up(verdict: &mut Verdict) {
-    verdict.class = Some(verdict.otherwise.take().unwrap_or(Class::KWitnessHarmless));
-    if let Some(evidence) = verdict.evidence.first_mut() {
-        evidence.shows = format!("{}, which another race explains", evidence.shows);
-    }
-    verdict.consequence = None;
-    verdict.place = None;
-    verdict.threads.clear();
-    verdict.looping.clear();
-    if verdict.class != Some(Class::OutputDiffers) {
-        verdict.output = None;
-    }
 }
 
 fn refused(ending: &Ending) -> ClassifyError {

@@ -86,6 +86,14 @@ impl Verdict {
             || self.either_way.is_some() && self.class == Some(Class::SpecViolated)
     }
 
+    /// The class, if another race explains what this one was seen to do; `None` if that is certainly its own doing.
+    #[must_use]
+    pub fn if_explained(&self) -> Option<Class> {
+        let harmless = Class::KWitnessHarmless;
+        self.is_doubtful()
+            .then(|| self.otherwise.unwrap_or(harmless))
+    }
+
     /// Nothing is known yet.
     pub(crate) fn unknown() -> Self {
         Verdict {

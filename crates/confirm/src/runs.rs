@@ -8,7 +8,8 @@ use std::time::Duration;
 use verdict_explore::{Aim, Directed, Facing};
 use verdict_launch::{Advanced, Copied, Ending, Explorer, LaunchOptions, Request};
 use verdict_protocol::{
-    CallStack, Deadlock, ExecutorConfig, MappedModule, Moment, Outcome, RunSchedule,
+    CallStack, Deadlock, ExecutorConfig, LaterInput, MappedModule, Mode, Moment, Outcome,
+    RunSchedule,
 };
 use verdict_schedule::SplitMix;
 
@@ -126,7 +127,9 @@ struct Run {
     deadlock: Option<Box<Deadlock>>,
 }
 
-/// Steers runs of the program to one candidate after the other. `folder` takes recordings; `progress` hears of every run.
+/// Steers runs of the program to one candidate after the other. With a configuration that replays, the recording is followed
+/// until there is a second thread, and what it had to read is there after that, too. `folder` takes recordings; `progress`
+/// hears of every run.
 pub fn confirm(
     config: &ExecutorConfig,
     launch: &LaunchOptions,
@@ -135,10 +138,14 @@ pub fn confirm(
     folder: &Path,
     progress: &mut dyn FnMut(usize, Progress),
 ) -> Result<(Baseline, Vec<Confirmation>), ConfirmError> {
-    let mut explorer = Explorer::start(config, launch, folder, true)?;
+    let recorded = matches!(config.mode, Mode::Replay { .. });
+    let mut explorer = Explorer::start(config, launch, folder, !recorded)?;
     match explorer.advance(Moment::SecondThread)? {
         Advanced::Reached { .. } => {}
         Advanced::Ended(ending) => return Err(ended_early(&ending)),
+    }
+    if recorded {
+        explorer.leave(LaterInput::Recorded, true)?;
     }
     let baseline = baseline(&mut explorer, options)?;
     let mut confirmations = Vec::new();

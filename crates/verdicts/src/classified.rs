@@ -1,9 +1,9 @@
 //! Classifies the races of a document.
 
-use crate::Modules;
 use crate::confirmed::{kind, sites};
 use crate::names::Names;
 use crate::property::{PropertyError, properties};
+use crate::{Doubts, Modules};
 use std::path::Path;
 use verdict_classify::{Class, ClassifyError, Options, Primary, Race, ReplayOutcome, classify};
 use verdict_confirm::{ConfirmError, modules};
@@ -12,7 +12,8 @@ use verdict_findings::{CoverageNote, ProgramFindings, Schema};
 use verdict_launch::LaunchOptions;
 use verdict_protocol::{ExecutorConfig, MappedModule, WaitingThread};
 
-/// Classifies every race of the document that `wanted` names, and writes the verdicts into it.
+/// Classifies every race of the document that `wanted` names, and writes the verdicts into it. Once all races are, the doubts
+/// can be explained.
 pub fn classify_findings(
     findings: &mut ProgramFindings,
     config: &ExecutorConfig,
@@ -21,7 +22,7 @@ pub fn classify_findings(
     folder: &Path,
     wanted: &dyn Fn(&told::Race) -> bool,
     progress: &mut dyn FnMut(usize, usize),
-) -> Result<(), ClassifyError> {
+) -> Result<Doubts, ClassifyError> {
     findings.schema = Schema::Verdicts1;
     let mapped = modules(config, launch, folder).map_err(|error| match error {
         ConfirmError::Launch(error) => ClassifyError::Launch(error),
@@ -55,6 +56,7 @@ pub fn classify_findings(
     }
     let (primary, verdicts) = classify(config, launch, &races, &options, folder, progress)?;
     let mut names = Names::default();
+    let mut doubts = Doubts::new(primary.violation().map(|ended| ended.detail.clone()));
     for (index, verdict) in indices.into_iter().zip(verdicts) {
         let race = &mut findings.races[index];
         for what in &verdict.not_covered {
@@ -64,10 +66,13 @@ pub fn classify_findings(
                 help: None,
             });
         }
+        if let Some(otherwise) = verdict.if_explained() {
+            doubts.add(&race.id, class(otherwise), verdict.k);
+        }
         let known = race.verdict.get_or_insert_with(told::Verdict::default);
         fill(known, &verdict, &primary, places.mapped(), &mut names);
     }
-    Ok(())
+    Ok(doubts)
 }
 
 /// A race's id as part of a file's name.

@@ -5,6 +5,7 @@
 mod classified;
 mod confirmed;
 mod deadlocks;
+mod doubts;
 mod lines;
 mod modules;
 mod names;
@@ -13,6 +14,7 @@ mod property;
 pub use classified::classify_findings;
 pub use confirmed::{Confirming, PairError, confirm_findings, confirm_pairs, confirm_triples};
 pub use deadlocks::{SeenCycle, SeenStep, confirm_cycles};
+pub use doubts::Doubts;
 pub use lines::{LineError, LinePair, LineTriple, SourceLine};
 pub use modules::Modules;
 pub use property::PropertyError;

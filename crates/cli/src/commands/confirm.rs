@@ -29,6 +29,7 @@ Examples:
   verdict confirm --race 5d1f0c2ab93e --run-seed 1042 --runs 1 -- ./queue
   verdict confirm --target deadlock -- ./queue
   verdict confirm --target atomicity --triple queue.c:12,queue.c:14,queue.c:40 -- ./queue
+  verdict confirm queue.vrec
   verdict confirm --format json -o confirmed.json -- ./queue --items 10
 
 Runs the program in a world of its own: what it writes, deletes or sends is only so inside.
@@ -174,7 +175,7 @@ fn confirm_deadlocks(args: &Args, setup: &Setup, context: &Context) -> Result<Ex
         output: GuestOutput::Discarded,
         ..setup.launch.clone()
     };
-    let (cycles, sites) = lock_cycles(&setup.config, &launch).map_err(CliError::cannot_run)?;
+    let (cycles, sites) = lock_cycles(&setup.observed(), &launch).map_err(CliError::cannot_run)?;
     let place = |site: SiteId| {
         let place = &sites.get(site.0 as usize)?.place;
         Some((place.module.clone()?, place.offset))

@@ -67,7 +67,7 @@ pub struct Common {
     #[command(flatten)]
     format: FormatArgs,
 
-    /// The program and its arguments
+    /// The program and its arguments, or a recording
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -110,10 +110,7 @@ pub struct ClassifyArgs {
 }
 
 pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, CliError> {
-    let setup = match args.common.recording() {
-        Some(path) => Setup::again(&args.common, path)?,
-        None => Setup::new(&args.common)?,
-    };
+    let setup = Setup::new(&args.common)?;
     let locks = match args.ignore_locks {
         true => Locks::Ignored,
         false => Locks::Seen,
@@ -131,7 +128,7 @@ pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, C
     };
     let mut progress = Progress::new(context);
     if !findings.races.is_empty() {
-        verdict_verdicts::classify_findings(
+        let doubts = verdict_verdicts::classify_findings(
             &mut findings,
             &setup.config,
             &setup.launch,
@@ -147,6 +144,7 @@ pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, C
             ClassifyError::Property { .. } => CliError::bad_input(error),
             error => CliError::cannot_run(error),
         })?;
+        doubts.explain(&mut findings);
     }
     drop(progress);
     if args.compare && matches!(args.common.format.format, Format::Text) {
@@ -197,8 +195,32 @@ pub(super) struct Setup {
     pub(super) folder: PathBuf,
 }
 
+/// A recording is followed, and left once there is a choice.
+pub(super) fn followed(path: &Path) -> Result<(ExecutorConfig, LaunchOptions), CliError> {
+    let (file, info) = super::replay::open(path)?;
+    let config = ExecutorConfig {
+        mode: Mode::Replay {
+            fd: -1,
+            until: None,
+            replaced: 0,
+        },
+        world: World::Followed,
+        ..super::replay::config(&info.header)
+    };
+    let launch = LaunchOptions {
+        recording: Some(Arc::new(file)),
+        output: GuestOutput::Discarded,
+        ..LaunchOptions::default()
+    };
+    Ok((config, launch))
+}
+
 impl Setup {
     pub(super) fn new(args: &Common) -> Result<Self, CliError> {
+        if let Some(path) = args.recording() {
+            let (config, launch) = followed(path)?;
+            return Setup::with(args, config, launch);
+        }
         let input = match &args.input {
             Some(path) => std::fs::read(path).map_err(|error| {
                 CliError::bad_input(format_args!("{}: cannot be read: {error}", path.display()))
@@ -228,28 +250,8 @@ impl Setup {
         })
     }
 
-    /// A recording is followed, and left once there is a choice.
-    fn again(args: &Common, path: &Path) -> Result<Self, CliError> {
-        let (file, info) = super::replay::open(path)?;
-        let config = ExecutorConfig {
-            mode: Mode::Replay {
-                fd: -1,
-                until: None,
-                replaced: 0,
-            },
-            world: World::Followed,
-            ..super::replay::config(&info.header)
-        };
-        let launch = LaunchOptions {
-            recording: Some(Arc::new(file)),
-            output: GuestOutput::Discarded,
-            ..LaunchOptions::default()
-        };
-        Setup::with(args, config, launch)
-    }
-
     /// How the program is observed: a recording is replayed to its end.
-    fn observed(&self) -> ExecutorConfig {
+    pub(super) fn observed(&self) -> ExecutorConfig {
         let world = match &self.config.world {
             World::Followed => World::Host,
             world => world.clone(),

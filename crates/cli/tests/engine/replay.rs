@@ -26,6 +26,19 @@ fn expect_threads(recorded: &Recorded, what: &str) {
     assert!(threads.len() > 1, "{what} has one thread");
 }
 
+/// Sleeps and waits that are over while others run, and whoever is woken or too late then.
+#[test]
+fn short_sleeps() {
+    let guest = build_c("short_sleeps.c");
+    for seed in 1..=10 {
+        let seed = seed.to_string();
+        let random = ["--schedule", "random", "--seed", &seed, "--quantum", "5000"];
+        let program = Program::new(&[text(&guest)]).options(&random);
+        let recorded = record(&program);
+        recorded.replays_the_same(&format!("seed {seed}"));
+    }
+}
+
 #[test]
 fn pbzip2() {
     let pbzip2 = tool("pbzip2", "pbzip2");

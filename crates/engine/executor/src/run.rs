@@ -107,8 +107,13 @@ impl Executor {
     /// A system call is an occasion to switch.
     fn after_call(&mut self, outcome: Outcome) -> Outcome {
         let passes = self.watch.calls.is_passing(self.kernel.current);
-        if matches!(outcome, Outcome::Continue) && self.kernel.threads.len() > 1 && !passes {
-            self.decide(Reason::SystemCall);
+        if matches!(outcome, Outcome::Continue) && self.kernel.threads.len() > 1 {
+            // When the last turn was over, others may have been let go on; a replay has no such turns.
+            self.kernel.expire_waits();
+            self.interrupt_waits();
+            if !passes {
+                self.decide(Reason::SystemCall);
+            }
         }
         outcome
     }
@@ -206,6 +211,11 @@ impl Executor {
         self.kernel.fire_timers();
         self.kernel.expire_waits();
         self.kernel.poll_descriptors();
+        self.interrupt_waits();
+    }
+
+    /// Lets those go on who wait and have a signal to take.
+    fn interrupt_waits(&mut self) {
         self.kernel.wake_signal_waiters();
         let current = self.kernel.current;
         for index in self.kernel.waiting_with_signals() {

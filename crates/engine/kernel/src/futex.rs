@@ -161,14 +161,19 @@ impl Kernel {
         woken
     }
 
-    /// Indices of the threads waiting on a word, longest wait first.
+    /// Indices of the threads waiting on a word, longest wait first. Whoever has waited for long enough is not among them,
+    /// whether that was noticed or not: when it is, is not the same in a replay.
     fn waiters(&self, address: u64) -> Vec<usize> {
         let mut waiters: Vec<(u64, usize)> = Vec::new();
+        let now = self.now();
         for (index, thread) in self.threads.iter().enumerate() {
             if let State::Waiting(Wait::Futex {
-                address: waiting, ..
+                address: waiting,
+                deadline,
+                ..
             }) = &thread.state
                 && *waiting == address
+                && deadline.is_none_or(|deadline| deadline > now)
             {
                 waiters.push((self.wait_started[index], index));
             }

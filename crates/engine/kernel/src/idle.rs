@@ -188,7 +188,7 @@ impl Kernel {
         self.clock.mode() != ClockMode::Real && self.next_deadline().is_some()
     }
 
-    fn next_deadline(&self) -> Option<u64> {
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
         let waits = self
             .threads
             .iter()

@@ -6,19 +6,29 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use verdict_findings::{CoverageNote, ProgramFindings, Race, Schema, Verdict, text_of_bytes};
-use verdict_launch::{GuestOutput, LaunchOptions};
-use verdict_protocol::{ExecutorConfig, World};
+use verdict_launch::LaunchOptions;
+use verdict_protocol::ExecutorConfig;
 use verdict_results::Stage;
+use verdict_verdicts::Doubts;
 
 use super::Work;
 use crate::CliError;
+use crate::commands::judge::followed;
 
 /// One run may take this long, as a safety net: runs are limited by their instructions.
 const RUN_TIME_MAX: Duration = Duration::from_secs(120);
 
-/// What was said about a race: a verdict, or why there is none.
-type Answer = Result<Option<Verdict>, String>;
+/// What was said about a race, or why nothing was.
+type Answer = Result<Said, String>;
+
+#[derive(Serialize, Deserialize, Default)]
+struct Said {
+    verdict: Option<Verdict>,
+    not_covered: Vec<CoverageNote>,
+    doubts: Doubts,
+}
 
 /// Whether all races were asked about before the time was up.
 pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
@@ -29,8 +39,16 @@ pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
     let read = work.folder.stage(before).map_err(CliError::bad_input)?;
     let mut findings = read.ok_or_else(|| CliError::cannot_run("a stage was left out"))?;
     findings.schema = Schema::Verdicts1;
+    // What came from outside then, clients and their requests, comes again.
+    let (config, launch) = followed(&work.folder.recording())?;
+    let asker = Asker {
+        stage,
+        work,
+        config,
+        launch,
+    };
     let (ids, mut refusal) = (ids(&findings), None);
-    let mut asked = 0;
+    let (mut asked, mut doubts) = (0, Doubts::default());
     for (index, id) in ids.iter().enumerate() {
         let kept = work.folder.piece(stage, id).map_err(CliError::bad_input)?;
         let answer: Answer = match kept {
@@ -39,7 +57,7 @@ pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
             None => {
                 work.display
                     .done(&format!("{} of {} races", index + 1, ids.len()));
-                let answer = ask(stage, &findings, id, work);
+                let answer = asker.ask(&findings, id);
                 let kept = work.folder.keep_piece(stage, id, &answer);
                 kept.map_err(CliError::bad_input)?;
                 answer
@@ -47,10 +65,15 @@ pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
         };
         asked += 1;
         match answer {
-            Ok(verdict) => findings.races[index].verdict = verdict,
+            Ok(said) => {
+                findings.races[index].verdict = said.verdict;
+                findings.coverage.extend(said.not_covered);
+                doubts.extend(said.doubts);
+            }
             Err(why) => refusal = Some(why),
         }
     }
+    doubts.explain(&mut findings);
     findings
         .coverage
         .extend(refusal.map(|why| note(stage, why)));
@@ -82,60 +105,76 @@ fn note(stage: Stage, what: String) -> CoverageNote {
     }
 }
 
-fn ask(stage: Stage, findings: &ProgramFindings, id: &str, work: &Work) -> Answer {
-    let mut asked = findings.clone();
-    let wanted = |race: &Race| race.id == id;
-    let config = ExecutorConfig {
-        world: World::Private { input: Vec::new() },
-        ..work.args.schedule.config(&work.args.program)
-    };
-    let launch = LaunchOptions {
-        output: GuestOutput::Discarded,
-        ..LaunchOptions::default()
-    };
-    let jobs = work.args.jobs();
-    let (evidence, evidence_name) = work.folder.evidence_on(id).map_err(text)?;
-    let evidence = evidence.canonicalize().unwrap_or(evidence);
-    match stage {
-        Stage::Classify => {
-            let options = verdict_classify::Options {
-                schedules: work.args.schedules,
-                seed: config.seed,
-                jobs,
-                time_limit: Some(RUN_TIME_MAX),
-                ..verdict_classify::Options::default()
-            };
-            let nothing = &mut |_: usize, _: usize| {};
-            verdict_verdicts::classify_findings(
-                &mut asked, &config, &launch, &options, &evidence, &wanted, nothing,
-            )
-            .map_err(text)?;
-        }
-        _ => {
-            let options = verdict_confirm::Options {
-                runs: work.args.runs,
-                seed: config.seed,
-                jobs,
-                time_limit: Some(RUN_TIME_MAX),
-                ..verdict_confirm::Options::default()
-            };
-            let mut confirming = verdict_verdicts::Confirming {
-                config: &config,
-                launch: &launch,
-                options: &options,
-                folder: &evidence,
-                progress: &mut |_, _| {},
-            };
-            verdict_verdicts::confirm_findings(&mut asked, &mut confirming, &wanted)
+/// Asks about one race after the other.
+struct Asker<'a> {
+    stage: Stage,
+    work: &'a Work<'a>,
+    config: ExecutorConfig,
+    launch: LaunchOptions,
+}
+
+impl Asker<'_> {
+    fn ask(&self, findings: &ProgramFindings, id: &str) -> Answer {
+        let work = self.work;
+        let mut asked = findings.clone();
+        let known_before = asked.coverage.len();
+        let mut doubts = Doubts::default();
+        let wanted = |race: &Race| race.id == id;
+        let jobs = work.args.jobs();
+        let (evidence, evidence_name) = work.folder.evidence_on(id).map_err(text)?;
+        let evidence = evidence.canonicalize().unwrap_or(evidence);
+        match self.stage {
+            Stage::Classify => {
+                let options = verdict_classify::Options {
+                    schedules: work.args.schedules,
+                    seed: self.config.seed,
+                    jobs,
+                    time_limit: Some(RUN_TIME_MAX),
+                    ..verdict_classify::Options::default()
+                };
+                let nothing = &mut |_: usize, _: usize| {};
+                doubts = verdict_verdicts::classify_findings(
+                    &mut asked,
+                    &self.config,
+                    &self.launch,
+                    &options,
+                    &evidence,
+                    &wanted,
+                    nothing,
+                )
                 .map_err(text)?;
+            }
+            _ => {
+                let options = verdict_confirm::Options {
+                    runs: work.args.runs,
+                    seed: self.config.seed,
+                    jobs,
+                    time_limit: Some(RUN_TIME_MAX),
+                    ..verdict_confirm::Options::default()
+                };
+                let mut confirming = verdict_verdicts::Confirming {
+                    config: &self.config,
+                    launch: &self.launch,
+                    options: &options,
+                    folder: &evidence,
+                    progress: &mut |_, _| {},
+                };
+                verdict_verdicts::confirm_findings(&mut asked, &mut confirming, &wanted)
+                    .map_err(text)?;
+            }
         }
+        let race = asked.races.into_iter().find(|race| race.id == id);
+        let mut verdict = race.and_then(|race| race.verdict);
+        if let Some(verdict) = &mut verdict {
+            name_evidence(verdict, &evidence, &evidence_name);
+        }
+        let not_covered = asked.coverage.split_off(known_before);
+        Ok(Said {
+            verdict,
+            not_covered,
+            doubts,
+        })
     }
-    let race = asked.races.into_iter().find(|race| race.id == id);
-    let mut verdict = race.and_then(|race| race.verdict);
-    if let Some(verdict) = &mut verdict {
-        name_evidence(verdict, &evidence, &evidence_name);
-    }
-    Ok(verdict)
 }
 
 /// The result folder may be moved: files in it are named from there.

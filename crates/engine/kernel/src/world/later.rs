@@ -29,8 +29,8 @@ pub enum Arrived {
     },
     /// A connection that was accepted.
     Connection {
-        /// The number of the listening description.
-        listener: u32,
+        /// The address that was listened at: descriptions made by another schedule have other numbers.
+        listener: Vec<u8>,
         /// The number of the one that was made.
         description: u32,
         /// Who it is from, as the kernel writes it.
@@ -57,15 +57,21 @@ pub enum Arrived {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Later {
     data: BTreeMap<DescriptionId, VecDeque<Vec<u8>>>,
-    connections: BTreeMap<DescriptionId, VecDeque<Connection>>,
+    /// By the address that they come to.
+    connections: BTreeMap<Vec<u8>, VecDeque<Connection>>,
     /// Descriptions whose end was seen.
     ended: BTreeSet<DescriptionId>,
     /// The end of standard input was seen.
     input_ended: bool,
     /// Signals that came then.
     signals: VecDeque<Vec<u8>>,
+    /// How often they could have come but for input that the guest has not had.
+    held_back: u32,
     beyond: u64,
 }
+
+/// A guest that has waited so often and still not had its input does not want it.
+const HELD_BACK_MAX: u32 = 100;
 
 #[derive(Clone, Debug, Default)]
 struct Connection {
@@ -116,7 +122,7 @@ impl World {
     /// Lets everything come that came then.
     pub fn give(&mut self, arrived: Vec<Arrived>, env: &mut Env) {
         // Connections that are not accepted yet, by the number they had then.
-        let mut made: BTreeMap<u32, (DescriptionId, usize)> = BTreeMap::new();
+        let mut made: BTreeMap<u32, (Vec<u8>, usize)> = BTreeMap::new();
         let mut input = Vec::new();
         for event in arrived {
             match event {
@@ -138,8 +144,8 @@ impl World {
                     description,
                     address,
                 } => {
-                    let listener = DescriptionId(listener);
-                    let waiting = self.later.connections.entry(listener).or_default();
+                    let waiting = self.later.connections.entry(listener.clone());
+                    let waiting = waiting.or_default();
                     made.insert(description, (listener, waiting.len()));
                     waiting.push_back(Connection {
                         address,
@@ -161,13 +167,10 @@ impl World {
             after: self.after_input(),
         };
         self.input_used = 0;
-        let readable: Vec<DescriptionId> = self
-            .later
-            .data
-            .keys()
-            .chain(self.later.connections.keys())
-            .copied()
-            .collect();
+        let listening = self.table.descriptions.keys();
+        let listening = listening.filter(|id| self.has_connection(**id));
+        let readable: Vec<DescriptionId> =
+            self.later.data.keys().chain(listening).copied().collect();
         for id in readable {
             if let Some(description) = self.table.descriptions.get_mut(&id) {
                 description.edges.0 += 1;
@@ -180,17 +183,22 @@ impl World {
         self.hear(|| Arrived::Signal(info.to_vec()));
     }
 
-    /// The next signal that came then, once the guest waits and has had all that came before.
-    pub(crate) fn next_signal(&mut self) -> Option<Vec<u8>> {
-        let open = |id: &DescriptionId| self.table.descriptions.contains_key(id);
-        let data = |(id, data): (&DescriptionId, &VecDeque<Vec<u8>>)| !data.is_empty() && open(id);
-        let waits = |(id, waiting): (&DescriptionId, &VecDeque<Connection>)| {
-            !waiting.is_empty() && open(id)
-        };
-        if self.later.data.iter().any(data) || self.later.connections.iter().any(waits) {
+    /// The next signal that came then, once the guest waits and has had all that came before. A guest that waits for a
+    /// `deadline` may still come to it.
+    pub(crate) fn next_signal(&mut self, deadline: bool) -> Option<Vec<u8>> {
+        if deadline && self.has_more_to_come() && self.later.held_back < HELD_BACK_MAX {
+            self.later.held_back += u32::from(!self.later.signals.is_empty());
             return None;
         }
         self.later.signals.pop_front()
+    }
+
+    fn has_more_to_come(&self) -> bool {
+        let open = |id: &DescriptionId| self.table.descriptions.contains_key(id);
+        let data = |(id, data): (&DescriptionId, &VecDeque<Vec<u8>>)| !data.is_empty() && open(id);
+        // Perhaps nobody listens for them yet.
+        let waits = |waiting: &VecDeque<Connection>| !waiting.is_empty();
+        self.later.data.iter().any(data) || self.later.connections.values().any(waits)
     }
 
     fn restore_bytes(&mut self, path: &[u8], offset: u64, bytes: &[u8]) {
@@ -265,7 +273,11 @@ impl World {
 
     /// True if a connection that came then waits to be accepted.
     pub(super) fn has_connection(&self, listener: DescriptionId) -> bool {
-        let waiting = self.later.connections.get(&listener);
+        if self.later.connections.is_empty() {
+            return false;
+        }
+        let address = self.listens_at(listener);
+        let waiting = address.and_then(|address| self.later.connections.get(&address));
         waiting.is_some_and(|waiting| !waiting.is_empty())
     }
 
@@ -275,7 +287,8 @@ impl World {
         listener: DescriptionId,
         flags: i32,
     ) -> Option<Result<(i32, Vec<u8>), i32>> {
-        let connection = self.later.connections.get_mut(&listener)?.pop_front()?;
+        let address = self.listens_at(listener)?;
+        let connection = self.later.connections.get_mut(&address)?.pop_front()?;
         let status = libc::O_RDWR | flags & libc::SOCK_NONBLOCK;
         let description = Description::new(Object::Outside, status, b"outside");
         let made = self.install(description, flags & libc::SOCK_CLOEXEC != 0);
@@ -292,33 +305,25 @@ impl Arrived {
     pub fn to_bytes(all: &[Arrived]) -> Vec<u8> {
         let mut out = Vec::new();
         for arrived in all {
-            let (tag, numbers, bytes): (u8, [u64; 2], [&[u8]; 2]) = match arrived {
-                Arrived::Input(bytes) => (0, [0, 0], [bytes, &[]]),
-                Arrived::Data { description, bytes } => {
-                    (1, [u64::from(*description), 0], [bytes, &[]])
-                }
+            let (tag, number, bytes): (u8, u64, [&[u8]; 2]) = match arrived {
+                Arrived::Input(bytes) => (0, 0, [bytes, &[]]),
+                Arrived::Data { description, bytes } => (1, u64::from(*description), [bytes, &[]]),
                 Arrived::Connection {
                     listener,
                     description,
                     address,
-                } => (
-                    2,
-                    [u64::from(*listener), u64::from(*description)],
-                    [address, &[]],
-                ),
+                } => (2, u64::from(*description), [listener, address]),
                 Arrived::File {
                     path,
                     offset,
                     bytes,
-                } => (3, [*offset, 0], [path, bytes]),
-                Arrived::Present(path) => (4, [0, 0], [path, &[]]),
-                Arrived::Absent(path) => (5, [0, 0], [path, &[]]),
-                Arrived::Signal(info) => (6, [0, 0], [info, &[]]),
+                } => (3, *offset, [path, bytes]),
+                Arrived::Present(path) => (4, 0, [path, &[]]),
+                Arrived::Absent(path) => (5, 0, [path, &[]]),
+                Arrived::Signal(info) => (6, 0, [info, &[]]),
             };
             out.push(tag);
-            numbers
-                .iter()
-                .for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+            out.extend_from_slice(&number.to_le_bytes());
             for part in bytes {
                 out.extend_from_slice(&(part.len() as u64).to_le_bytes());
                 out.extend_from_slice(part);
@@ -344,22 +349,22 @@ impl Arrived {
         let mut all = Vec::new();
         while let Some((tag, rest)) = bytes.split_first() {
             bytes = rest;
-            let (one, two) = (number(&mut bytes)?, number(&mut bytes)?);
+            let number = number(&mut bytes)?;
             let (first, second) = (part(&mut bytes)?, part(&mut bytes)?);
             all.push(match tag {
                 0 => Arrived::Input(first),
                 1 => Arrived::Data {
-                    description: u32::try_from(one).ok()?,
+                    description: u32::try_from(number).ok()?,
                     bytes: first,
                 },
                 2 => Arrived::Connection {
-                    listener: u32::try_from(one).ok()?,
-                    description: u32::try_from(two).ok()?,
-                    address: first,
+                    listener: first,
+                    description: u32::try_from(number).ok()?,
+                    address: second,
                 },
                 3 => Arrived::File {
                     path: first,
-                    offset: one,
+                    offset: number,
                     bytes: second,
                 },
                 4 => Arrived::Present(first),
@@ -386,7 +391,7 @@ mod tests {
                 bytes: vec![0; 300],
             },
             Arrived::Connection {
-                listener: 3,
+                listener: b"here".to_vec(),
                 description: 9,
                 address: b"somebody".to_vec(),
             },

@@ -65,8 +65,9 @@ impl Kernel {
 
     /// A signal that came after the moment at which the recording was left comes now, if there is one.
     pub(crate) fn next_recorded_signal(&mut self) -> bool {
-        let next = self.world.as_mut().and_then(|world| world.next_signal());
-        let Some(bytes) = next else {
+        let deadline = self.next_deadline().is_some();
+        let world = self.world.as_mut();
+        let Some(bytes) = world.and_then(|world| world.next_signal(deadline)) else {
             return false;
         };
         let word = |at: usize| {

@@ -292,6 +292,7 @@ impl World {
             return Ok(());
         }
         let (listener, description) = (self.table.id(call.args[0] as i32)?, self.table.id(fd)?);
+        let listener = self.listens_at(listener).ok_or(libc::EINVAL)?;
         let [_, at, len_at, ..] = call.args;
         let address = if at == 0 || len_at == 0 {
             Vec::new()
@@ -300,7 +301,7 @@ impl World {
             env.memory.read_bytes(at, u64::from(len))?
         };
         self.hear(|| Arrived::Connection {
-            listener: listener.0,
+            listener,
             description: description.0,
             address,
         });

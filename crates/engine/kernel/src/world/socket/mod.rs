@@ -113,6 +113,15 @@ impl World {
         }
     }
 
+    /// The address of a socket that listens.
+    pub(super) fn listens_at(&self, id: DescriptionId) -> Option<Vec<u8>> {
+        let Object::Socket(socket) = self.table.descriptions.get(&id)?.object else {
+            return None;
+        };
+        let socket = self.sockets.get(&socket)?;
+        socket.queue.as_ref().map(|_| socket.local.bytes())
+    }
+
     fn add_socket(&mut self, socket: Socket) -> u32 {
         let id = self.next_id();
         self.sockets.insert(id, socket);
