@@ -18,6 +18,8 @@ pub enum SyncRule {
     ParallelRuntime,
     /// A futex.
     Futex,
+    /// Something was passed through the kernel.
+    Descriptor,
     /// A thread was created.
     ThreadCreated,
     /// A thread has ended.
@@ -39,6 +41,7 @@ impl SyncRule {
             }
             SyncRule::ParallelRuntime => "accesses of an OpenMP runtime to its own data".into(),
             SyncRule::Futex => "futex system calls of the program".into(),
+            SyncRule::Descriptor => "pipes, sockets and other descriptors".into(),
             SyncRule::ThreadCreated => "threads created".into(),
             SyncRule::ThreadEnded => "threads ended".into(),
         }

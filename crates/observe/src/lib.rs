@@ -23,6 +23,7 @@ mod blocks;
 mod calls;
 mod closeup;
 mod code;
+mod descriptors;
 mod explain;
 mod hooks;
 mod log;

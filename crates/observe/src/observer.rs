@@ -4,6 +4,7 @@ use crate::atomics::AtomicPlaces;
 use crate::blocks::{Blocks, Known};
 use crate::closeup::{Looking, Wanted};
 use crate::code::{Code, CodeTable};
+use crate::descriptors::Descriptors;
 use crate::explain::{SyncCounts, SyncRule};
 use crate::hooks::{Hook, bytes};
 use crate::log::Word;
@@ -33,6 +34,8 @@ pub(crate) struct Observer {
     pub(crate) atomics: AtomicPlaces,
     pub(crate) sites: Sites,
     pub(crate) summary: SyncCounts,
+    /// What descriptors lead to.
+    pub(crate) opened: Descriptors,
     /// Threads by the address of their descriptor.
     pub(crate) descriptors: FxHashMap<u64, ThreadId>,
     /// Whether a library's function allocates for its caller, by its address.
@@ -205,6 +208,13 @@ impl Observer {
         if call.number == FUTEX {
             self.futex(index, pc, call);
             return;
+        }
+        let orders = self.opened.orders(call);
+        if !orders.is_empty() {
+            let site = self.blamed_site(index, pc);
+            for kind in orders {
+                self.order(index, site, kind, SyncRule::Descriptor);
+            }
         }
         for part in &call.memory {
             let programs = owner == Owner::Program

@@ -196,11 +196,22 @@ impl Executor {
         } else {
             Vec::new()
         };
+        let mut args = call.args;
+        let pair = match call.number as i64 {
+            libc::SYS_pipe | libc::SYS_pipe2 => Some(args[0]),
+            libc::SYS_socketpair => Some(args[3]),
+            _ => None,
+        };
+        // Arguments that these calls do not have say which descriptors they made.
+        if let Some(both) = pair.filter(|_| returned && result == 0).and_then(read_word) {
+            args[4] = both & 0xffff_ffff;
+            args[5] = both >> 32;
+        }
         events.writer.system_call(&SystemCall {
             thread: index as u32,
             pc: call.pc,
             number: call.number,
-            args: call.args,
+            args,
             result,
             memory: used
                 .iter()

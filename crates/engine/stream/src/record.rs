@@ -84,7 +84,7 @@ pub struct SystemCall {
     pub pc: u64,
     /// Which.
     pub number: u64,
-    /// Its arguments.
+    /// Its arguments; of a call that made two descriptors, the last two are these.
     pub args: [u64; 6],
     /// What it returned.
     pub result: i64,
