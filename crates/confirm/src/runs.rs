@@ -18,6 +18,9 @@ use verdict_schedule::SplitMix;
 pub struct Options {
     /// Runs per candidate.
     pub runs: u32,
+    /// What the runs of a candidate may cost together, in instructions; a stop is as many as it takes the time of. Where they
+    /// are long, there are fewer.
+    pub cost_max: Option<u64>,
     /// Where the seeds of the runs come from.
     pub seed: u64,
     /// Every run has this seed: repeats one run.
@@ -46,6 +49,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             runs: 100,
+            cost_max: None,
             seed: 0,
             run_seed: None,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
@@ -125,6 +129,7 @@ struct Run {
     ended: Ended,
     place: Option<Box<CallStack>>,
     deadlock: Option<Box<Deadlock>>,
+    cost: u64,
 }
 
 /// Steers runs of the program to one candidate after the other. With a configuration that replays, the recording is followed
@@ -215,6 +220,15 @@ fn ended_early(ending: &Ending) -> ConfirmError {
 
 /// Room for a program whose steered runs are longer than usual: others wait while a thread is postponed.
 const EXTRA_INSTRUCTIONS: u64 = 200_000_000;
+
+/// Instructions that take as long as a stop.
+const STOP_COST: u64 = 5_000;
+
+/// What a run costs of which nothing is known.
+const LOST_COST: u64 = 10_000_000_000;
+
+/// Runs after which is looked at what they cost; the same for any number of jobs.
+const BATCH: usize = 10;
 
 /// How much longer a run may be that did not end.
 const LONGER: u64 = 20;
@@ -309,11 +323,19 @@ impl Steered<'_> {
     fn all(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Run>, ConfirmError> {
         let numbers: Vec<u64> = (0..u64::from(self.options.runs)).collect();
         let mut made = Progress { runs: 0, hits: 0 };
-        let mut runs = self.batch(&numbers, &mut |run| {
-            made.runs += 1;
-            made.hits += u32::from(run.facing.is_some());
-            progress(made);
-        })?;
+        let mut runs = BTreeMap::new();
+        let mut cost = 0_u64;
+        for batch in numbers.chunks(BATCH) {
+            if self.options.cost_max.is_some_and(|max| cost > max) {
+                break;
+            }
+            runs.extend(self.batch(batch, &mut |run| {
+                made.runs += 1;
+                made.hits += u32::from(run.facing.is_some());
+                cost = cost.saturating_add(run.cost);
+                progress(made);
+            })?);
+        }
         self.look_again(&mut runs)?;
         Ok(runs.into_values().collect())
     }
@@ -463,8 +485,12 @@ impl Run {
                 ended,
                 place: None,
                 deadlock: None,
+                // It was ended for taking too long.
+                cost: LOST_COST,
             };
         };
+        let stats = &exploration.report.stats;
+        let cost = stats.instructions + stats.watch_stops.saturating_mul(STOP_COST);
         let deadlock = match &exploration.report.outcome {
             Outcome::Deadlock(deadlock) => Some(Box::new(deadlock.clone())),
             _ => None,
@@ -474,6 +500,7 @@ impl Run {
             faced: exploration.faced,
             ended,
             deadlock,
+            cost,
             place: place(exploration.report.outcome),
         }
     }

@@ -20,6 +20,9 @@ use crate::commands::judge::followed;
 /// One run may take this long, as a safety net: runs are limited by their instructions.
 const RUN_TIME_MAX: Duration = Duration::from_secs(120);
 
+/// What steering to one race may cost, in instructions: a minute or less. Long programs, servers for example, are run a few times.
+const COST_MAX: u64 = 20_000_000_000;
+
 /// What was said about a race, or why nothing was.
 type Answer = Result<Said, String>;
 
@@ -147,6 +150,7 @@ impl Asker<'_> {
             _ => {
                 let options = verdict_confirm::Options {
                     runs: work.args.runs,
+                    cost_max: Some(COST_MAX),
                     seed: self.config.seed,
                     jobs,
                     time_limit: Some(RUN_TIME_MAX),

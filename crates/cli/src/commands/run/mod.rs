@@ -54,7 +54,7 @@ pub struct Args {
     #[command(flatten)]
     schedule: ScheduleArgs,
 
-    /// Runs that are steered to each race
+    /// Runs that are steered to each race, at most: there are fewer where they are long
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     runs: u32,
 
