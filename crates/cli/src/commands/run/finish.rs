@@ -38,6 +38,12 @@ pub(super) fn report(work: &Work, undone: Vec<CoverageNote>) -> Result<Exit, Cli
     work.context.report(|out, paint| {
         out.write_all(findings_text(&findings, options, &paint.tones()).as_bytes())
     })?;
+    if findings.races.is_empty() {
+        work.context.note(
+            "\nno accesses raced in this execution; others may, under another schedule: `--schedule random --seed 1`\n\
+             tries one, and `verdict confirm` steers to what locks alone would not prevent",
+        );
+    }
     let page = work.folder.path().join("report.html");
     work.context
         .note(format_args!("\nthe whole report: {}", page.display()));
