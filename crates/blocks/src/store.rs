@@ -13,19 +13,20 @@ pub trait Store: Send + Sync {
     /// What to call a file in errors.
     fn shown(&self, file: &str) -> String;
 
-    /// The bytes of a range. That the file ends before is an error.
-    fn read(&self, file: &str, offset: u64, length: u64) -> Result<Vec<u8>, BlocksError>;
-
-    /// Replaces the content of `bytes` by that of a range, as [`Store::read`].
+    /// Replaces the content of `bytes` by that of a range. That the file ends before is an error.
     fn read_into(
         &self,
         file: &str,
         offset: u64,
         length: u64,
         bytes: &mut Vec<u8>,
-    ) -> Result<(), BlocksError> {
-        *bytes = self.read(file, offset, length)?;
-        Ok(())
+    ) -> Result<(), BlocksError>;
+
+    /// The bytes of a range, as [`Store::read_into`].
+    fn read(&self, file: &str, offset: u64, length: u64) -> Result<Vec<u8>, BlocksError> {
+        let mut bytes = Vec::new();
+        self.read_into(file, offset, length, &mut bytes)?;
+        Ok(bytes)
     }
 
     /// How long a file is.
@@ -64,12 +65,6 @@ impl Folder {
 impl Store for Folder {
     fn shown(&self, file: &str) -> String {
         self.path(file).display().to_string()
-    }
-
-    fn read(&self, file: &str, offset: u64, length: u64) -> Result<Vec<u8>, BlocksError> {
-        let mut bytes = Vec::new();
-        self.read_into(file, offset, length, &mut bytes)?;
-        Ok(bytes)
     }
 
     fn read_into(
@@ -125,32 +120,42 @@ pub struct Memory {
     pub files: HashMap<String, Vec<u8>>,
 }
 
+impl Memory {
+    fn content(&self, file: &str) -> Result<&[u8], BlocksError> {
+        let content = self.files.get(file).ok_or_else(|| BlocksError::Read {
+            file: self.shown(file),
+            problem: "there is no such file".to_owned(),
+        })?;
+        Ok(content)
+    }
+}
+
 impl Store for Memory {
     fn shown(&self, file: &str) -> String {
         format!("<memory>/{file}")
     }
 
-    fn read(&self, file: &str, offset: u64, length: u64) -> Result<Vec<u8>, BlocksError> {
-        let bytes = self.files.get(file).ok_or_else(|| BlocksError::Read {
-            file: self.shown(file),
-            problem: "there is no such file".to_owned(),
-        })?;
+    fn read_into(
+        &self,
+        file: &str,
+        offset: u64,
+        length: u64,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), BlocksError> {
         let end = offset.saturating_add(length);
-        let range = bytes.get(offset as usize..end as usize);
+        let range = self.content(file)?.get(offset as usize..end as usize);
         let range = range.ok_or_else(|| BlocksError::Damaged {
             file: self.shown(file),
             offset,
             problem: format!("expected {length} more bytes, found the end"),
         })?;
-        Ok(range.to_vec())
+        bytes.clear();
+        bytes.extend_from_slice(range);
+        Ok(())
     }
 
     fn length(&self, file: &str) -> Result<u64, BlocksError> {
-        let bytes = self.files.get(file).ok_or_else(|| BlocksError::Read {
-            file: self.shown(file),
-            problem: "there is no such file".to_owned(),
-        })?;
-        Ok(bytes.len() as u64)
+        Ok(self.content(file)?.len() as u64)
     }
 }
 

@@ -419,30 +419,7 @@ impl<F: Filter> End<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn event(thread: u32, kind: EventKind) -> Event {
-        Event {
-            thread: ThreadId(thread),
-            site: SiteId(7 + thread),
-            kind,
-        }
-    }
-
-    fn access(addr: u64, size: u32) -> Access {
-        Access {
-            addr: Addr(addr),
-            size,
-            value: None,
-        }
-    }
-
-    fn read(thread: u32, addr: u64, size: u32) -> Event {
-        event(thread, EventKind::Read(access(addr, size)))
-    }
-
-    fn write(thread: u32, addr: u64, size: u32) -> Event {
-        event(thread, EventKind::Write(access(addr, size)))
-    }
+    use crate::test_events::{event, read, write};
 
     #[test]
     fn a_digest_tells_all_events() {

@@ -21,6 +21,8 @@ pub mod native;
 mod open;
 mod repeats;
 mod source;
+#[cfg(test)]
+mod test_events;
 mod text;
 
 pub use digest::{Between, Digest, Mark, Step};

@@ -144,31 +144,8 @@ impl FilterRun for Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Access, Addr, Digest, LockMode, SiteId, SyncId};
-
-    fn event(thread: u32, kind: EventKind) -> Event {
-        Event {
-            thread: ThreadId(thread),
-            site: SiteId(0),
-            kind,
-        }
-    }
-
-    fn access(addr: u64, size: u32) -> Access {
-        Access {
-            addr: Addr(addr),
-            size,
-            value: None,
-        }
-    }
-
-    fn read(thread: u32, addr: u64, size: u32) -> Event {
-        event(thread, EventKind::Read(access(addr, size)))
-    }
-
-    fn write(thread: u32, addr: u64, size: u32) -> Event {
-        event(thread, EventKind::Write(access(addr, size)))
-    }
+    use crate::test_events::{event, read, write};
+    use crate::{Addr, Digest, LockMode, SyncId};
 
     /// Also if the digest grows event by event.
     fn fresh(batch: &[Event]) -> Vec<u32> {
