@@ -112,18 +112,22 @@ impl FrameWriter {
 /// Numbers that there is room for from the start, at most.
 const RESERVED_MAX: usize = 1 << 20;
 
-/// Threads per shared piece of a clock.
-const PIECE: usize = 16;
+/// Threads per shared piece of a clock, at most. Traces of fewer threads have smaller pieces: what is compared most often should fit a
+/// cache.
+const PIECE_MAX: u32 = 16;
 
 /// The blocks of a frame with their clocks. Clocks share the pieces in which they do not differ from the one before.
 #[derive(Default, Clone, Debug)]
 pub struct Blocks {
     /// In order.
     pub blocks: Vec<Block>,
-    pieces: Vec<[u32; PIECE]>,
-    /// By clock and piece.
-    clocks: Vec<u32>,
+    /// Counts, as many a piece as `piece_bits` bits tell apart.
+    counts: Vec<u32>,
+    piece_bits: u32,
     pieces_each: usize,
+    /// By clock and piece: the number of the piece. Nothing if clocks have one piece each, which then has the number of its clock.
+    clocks: Vec<u32>,
+    clock_count: usize,
 }
 
 impl Blocks {
@@ -131,24 +135,30 @@ impl Blocks {
     /// that says what was expected.
     pub fn decode(bytes: &[u8], threads: u32) -> Result<Blocks, &'static str> {
         let mut cursor = Cursor::new(bytes);
+        let piece = threads.next_power_of_two().min(PIECE_MAX);
         let mut decoded = Blocks {
-            pieces_each: (threads as usize).div_ceil(PIECE),
+            piece_bits: piece.trailing_zeros(),
+            pieces_each: threads.div_ceil(piece) as usize,
+            clock_count: 1,
             ..Blocks::default()
         };
         let count = count_of(&mut cursor, 5)?;
         // At most one clock a block, and few change in more than one piece. What is not used costs nothing, but to grow bit by
         // bit does. What is announced may be a lie.
-        let clocks = (count + 1).saturating_mul(decoded.pieces_each);
         decoded.blocks.reserve_exact(count);
-        decoded.clocks.reserve_exact(clocks.min(RESERVED_MAX));
-        decoded.pieces.reserve_exact(count + 1);
-        decoded.pieces.push([0; PIECE]);
-        decoded
-            .clocks
-            .extend(std::iter::repeat_n(0, decoded.pieces_each));
+        decoded.counts.reserve_exact((count + 1) * piece as usize);
+        decoded.counts.resize(piece as usize, 0);
+        if decoded.pieces_each > 1 {
+            let clocks = (count + 1).saturating_mul(decoded.pieces_each);
+            decoded.clocks.reserve_exact(clocks.min(RESERVED_MAX));
+            decoded.clocks.resize(decoded.pieces_each, 0);
+        }
         let (mut number, mut start, mut posts) = (0u32, 0u64, 0u32);
         for _ in 0..count {
             let step = cursor.varint_u32()?;
+            if step == 0 && !decoded.blocks.is_empty() {
+                return Err("blocks in order");
+            }
             number = number
                 .checked_add(step)
                 .ok_or("a block number of 32 bits")?;
@@ -160,12 +170,11 @@ impl Blocks {
                 .ok_or("a count of 32 bits")?;
             let entries = cursor.varint_u32()?;
             decoded.clock_changes(&mut cursor, threads)?;
-            let clock = (decoded.clocks.len() / decoded.pieces_each.max(1)).saturating_sub(1);
             decoded.blocks.push(Block {
                 number,
                 start,
                 posts,
-                clock: clock as u32,
+                clock: decoded.clock_count as u32 - 1,
                 entries,
             });
         }
@@ -181,7 +190,11 @@ impl Blocks {
             return Ok(());
         }
         let own = self.clocks.len();
-        self.clocks.extend_from_within(own - self.pieces_each..);
+        if self.pieces_each > 1 {
+            self.clocks.extend_from_within(own - self.pieces_each..);
+        }
+        self.clock_count += 1;
+        let width = 1 << self.piece_bits;
         let (mut thread, mut fresh) = (0u64, usize::MAX);
         for _ in 0..changes {
             thread = thread
@@ -190,14 +203,20 @@ impl Blocks {
             if thread >= u64::from(threads) {
                 return Err("a thread of the trace");
             }
-            let (piece, slot) = (thread as usize / PIECE, thread as usize % PIECE);
+            let (piece, slot) = (thread as usize / width, thread as usize % width);
             if piece != fresh {
-                let old = self.pieces[self.clocks[own + piece] as usize];
-                self.clocks[own + piece] = self.pieces.len() as u32;
-                self.pieces.push(old);
+                let new = self.counts.len();
+                let old = match self.clocks.get_mut(own + piece) {
+                    Some(number) => {
+                        std::mem::replace(number, (new / width) as u32) as usize * width
+                    }
+                    None => new - width,
+                };
+                self.counts.extend_from_within(old..old + width);
                 fresh = piece;
             }
-            let count = &mut self.pieces.last_mut().expect("one was pushed")[slot];
+            let last = self.counts.len() - width;
+            let count = &mut self.counts[last + slot];
             *count = count
                 .checked_add(cursor.varint_u32()?)
                 .ok_or("a count of 32 bits")?;
@@ -214,20 +233,33 @@ impl Blocks {
     /// Where [`Blocks::clock`] finds its answer.
     #[inline]
     pub fn piece(&self, clock: u32, thread: u32) -> u32 {
-        self.clocks[clock as usize * self.pieces_each + thread as usize / PIECE]
+        match self.pieces_each {
+            1 => clock,
+            each => self.clocks[clock as usize * each + (thread >> self.piece_bits) as usize],
+        }
     }
 
     /// The count of a thread in a piece.
     #[inline]
     pub fn in_piece(&self, piece: u32, thread: u32) -> u32 {
-        self.pieces[piece as usize][thread as usize % PIECE]
+        let slot = thread & ((1 << self.piece_bits) - 1);
+        self.counts[((piece as usize) << self.piece_bits) + slot as usize]
+    }
+
+    /// All counts of a clock, by thread, piece after piece. The last piece may go on after the last thread, with zeros.
+    #[inline]
+    pub fn pieces(&self, clock: u32) -> impl Iterator<Item = &[u32]> {
+        let width = 1 << self.piece_bits;
+        (0..self.pieces_each).map(move |nth| {
+            let piece = self.piece(clock, (nth * width) as u32);
+            &self.counts[piece as usize * width..][..width]
+        })
     }
 
     /// How many bytes it takes in memory, about.
     pub fn bytes(&self) -> u64 {
-        (self.blocks.len() * size_of::<Block>()
-            + self.pieces.len() * size_of::<[u32; PIECE]>()
-            + self.clocks.len() * 4) as u64
+        (self.blocks.len() * size_of::<Block>() + self.counts.len() * 4 + self.clocks.len() * 4)
+            as u64
     }
 }
 

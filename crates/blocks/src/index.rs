@@ -391,13 +391,15 @@ fn encode_shared(shared: &Shared, out: &mut Vec<u8>) {
         put(out, unit.records);
         last = unit.end;
     }
-    put(out, shared.places.len() as u64);
+    put(out, shared.by_place().count() as u64);
     let mut last = 0;
-    for (place, units) in &shared.places {
+    for covers in shared.by_place() {
+        let place = covers[0].0;
         put(out, u64::from(place - last));
-        last = *place;
-        put(out, units.len() as u64);
-        units.iter().for_each(|&unit| put(out, u64::from(unit)));
+        last = place;
+        put(out, covers.len() as u64);
+        let units = covers.iter().map(|&(_, unit)| u64::from(unit));
+        units.for_each(|unit| put(out, unit));
     }
     put(out, shared.locations.len() as u64);
     let mut last = 0;
@@ -427,23 +429,25 @@ fn decode_shared(cursor: &mut Cursor, place_count: u64) -> Result<Shared, Expect
         last = end;
     }
     let count = count_of(cursor, 3)?;
-    let mut places = Vec::with_capacity(count);
+    let mut covers: Vec<(u32, u32)> = Vec::with_capacity(count);
     let mut place = 0u64;
-    for _ in 0..count {
-        place += u64::from(cursor.varint_u32()?);
+    for nth in 0..count {
+        let step = cursor.varint_u32()?;
+        if step == 0 && nth > 0 {
+            return Err("places in order");
+        }
+        place += u64::from(step);
         if place >= place_count {
             return Err("a place of the trace");
         }
         let covered = count_of(cursor, 1)?;
-        let mut numbers = Vec::with_capacity(covered);
         for _ in 0..covered {
             let unit = cursor.varint_u32()?;
             if unit as usize >= units.len() {
                 return Err("a unit of the trace");
             }
-            numbers.push(unit);
+            covers.push((place as u32, unit));
         }
-        places.push((place as u32, numbers));
     }
     let count = count_of(cursor, 2)?;
     let mut locations = Vec::with_capacity(count);
@@ -460,7 +464,7 @@ fn decode_shared(cursor: &mut Cursor, place_count: u64) -> Result<Shared, Expect
     }
     Ok(Shared {
         units,
-        places,
+        covers,
         locations,
         location_count,
     })

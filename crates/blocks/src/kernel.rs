@@ -9,6 +9,9 @@
 //! one thread, the blocks of the other that precede it are the first ones, those that follow it the last ones, and both
 //! bounds only ever move forward. What lies between is counted per site while it slides by (algorithm 4), so that
 //! every pair is counted and none visited.
+//!
+//! Even where there are races, most accesses are in none, and with many threads there are many pairs. So the accesses that
+//! do not follow all earlier ones are found first ([`late`]), and only with these pairs are gone through, unless they are many.
 
 use std::collections::VecDeque;
 
@@ -16,12 +19,13 @@ use rustc_hash::FxHashMap;
 use verdict_detect::{AccessKind, RaceSet, Side};
 use verdict_events::{Addr, Position, ThreadId};
 
+use crate::late::{Late, LateFinder};
 use crate::order::{GLANCE, Order};
 use crate::record::{NONE, Record, What};
 
 /// Kinds of access that race with the same others.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+pub(crate) enum Class {
     Read,
     Write,
     AtomicRead,
@@ -29,7 +33,7 @@ enum Class {
 }
 
 impl Class {
-    fn of(kind: AccessKind) -> Class {
+    pub fn of(kind: AccessKind) -> Class {
         match kind {
             AccessKind::Read => Class::Read,
             AccessKind::Write | AccessKind::Free => Class::Write,
@@ -39,7 +43,7 @@ impl Class {
     }
 
     /// With which it races.
-    fn rivals(self) -> &'static [Class] {
+    pub fn rivals(self) -> &'static [Class] {
         match self {
             Class::Read => &[Class::Write, Class::AtomicWrite],
             Class::Write => &[
@@ -124,6 +128,67 @@ struct Sliding {
     firsts: VecDeque<u64>,
 }
 
+/// What lies between both bounds.
+#[derive(Default)]
+struct Window {
+    /// The first `count` have records; the others only keep their memory.
+    slidings: Vec<Sliding>,
+    count: usize,
+}
+
+impl Window {
+    fn now(&self) -> &[Sliding] {
+        &self.slidings[..self.count]
+    }
+
+    fn clear(&mut self) {
+        let now = &mut self.slidings[..self.count];
+        now.iter_mut().for_each(|sliding| sliding.firsts.clear());
+        self.count = 0;
+    }
+
+    fn find(&self, record: &Record) -> Option<usize> {
+        let same =
+            |sliding: &Sliding| (sliding.what, sliding.previous) == (record.what, record.previous);
+        self.now().iter().position(same)
+    }
+
+    fn enter(&mut self, record: &Record, order: &Order) {
+        let first = order.start(record.block) + u64::from(record.offset);
+        let nth = self.find(record).unwrap_or_else(|| self.add(record));
+        let sliding = &mut self.slidings[nth];
+        sliding.count += u64::from(record.count);
+        sliding.firsts.push_back(first);
+    }
+
+    fn add(&mut self, record: &Record) -> usize {
+        let nth = self.count;
+        self.count += 1;
+        if nth == self.slidings.len() {
+            self.slidings.push(Sliding {
+                what: record.what,
+                previous: record.previous,
+                count: 0,
+                firsts: VecDeque::new(),
+            });
+        }
+        let sliding = &mut self.slidings[nth];
+        (sliding.what, sliding.previous, sliding.count) = (record.what, record.previous, 0);
+        nth
+    }
+
+    fn leave(&mut self, record: &Record) {
+        let nth = self.find(record).expect("what leaves has entered");
+        let sliding = &mut self.slidings[nth];
+        sliding.count -= u64::from(record.count);
+        sliding.firsts.pop_front();
+        if sliding.firsts.is_empty() {
+            self.count -= 1;
+            self.slidings.swap(nth, self.count);
+        }
+    }
+}
+
 /// Instances of one pair of sites.
 struct Tally {
     first: [Side; 2],
@@ -134,7 +199,8 @@ struct Tally {
 pub(crate) struct Kernel<'a> {
     order: &'a Order,
     past: [Past; 4],
-    window: Vec<Sliding>,
+    late: LateFinder,
+    window: Window,
     tallies: FxHashMap<(What, What), Tally>,
     by_thread: Vec<Record>,
 }
@@ -144,7 +210,8 @@ impl<'a> Kernel<'a> {
         Kernel {
             order,
             past: [(); 4].map(|()| Past::new(threads)),
-            window: Vec::new(),
+            late: LateFinder::new(threads),
+            window: Window::default(),
             tallies: FxHashMap::default(),
             by_thread: Vec::new(),
         }
@@ -164,13 +231,57 @@ impl<'a> Kernel<'a> {
         let threads: Vec<&[Record]> = sorted
             .chunk_by(|a, b| order.thread(a.block) == order.thread(b.block))
             .collect();
-        for (nth, one) in threads.iter().enumerate() {
-            for other in &threads[nth + 1..] {
-                self.pair(one, other, start, races);
+        let mut finder = std::mem::take(&mut self.late);
+        match finder.find(records, order) {
+            Some(late) => self.late_ones(late, &threads, start, races),
+            None => {
+                for (nth, one) in threads.iter().enumerate() {
+                    for other in &threads[nth + 1..] {
+                        self.pair(one, other, start, races);
+                    }
+                }
             }
         }
+        self.late = finder;
         self.by_thread = sorted;
         true
+    }
+
+    /// Adds the races of the accesses that do not follow all earlier ones, with these. `threads` are the accesses of each
+    /// thread.
+    fn late_ones(&mut self, late: &[Late], threads: &[&[Record]], start: u64, races: &mut RaceSet) {
+        let order = self.order;
+        let of = |thread: u32| {
+            let place = threads.binary_search_by_key(&thread, |list| order.thread(list[0].block));
+            threads[place.expect("a thread with accesses")]
+        };
+        for late in late.chunk_by(|a, b| (a.thread, a.rival) == (b.thread, b.rival)) {
+            let rival = late[0].rival;
+            let (own, theirs) = (of(late[0].thread), of(rival));
+            self.window.clear();
+            let (mut low, mut high) = (0, 0);
+            for one in late {
+                let (record, before) = (&own[one.nth as usize], one.rivals_before as usize);
+                let known = order.known(record.block, rival);
+                while low < high && order.posts(theirs[low].block) < known {
+                    self.window.leave(&theirs[low]);
+                    low += 1;
+                }
+                if low == high {
+                    // What begins to be unordered is the end of what came before: found from there.
+                    let unordered = theirs[high..before].iter().rev();
+                    let count = unordered.take_while(|record| order.posts(record.block) >= known);
+                    low = before - count.count();
+                    high = low;
+                }
+                for next in &theirs[high..before] {
+                    self.window.enter(next, order);
+                }
+                high = before;
+                self.tally(record, rival);
+            }
+            self.add_tallies(start, races);
+        }
     }
 
     /// Whether two of these accesses race.
@@ -215,51 +326,25 @@ impl<'a> Kernel<'a> {
             while let Some(next) = other.get(high)
                 && self.order.known(next.block, thread) <= posts
             {
-                self.enter(next);
+                self.window.enter(next, self.order);
                 high += 1;
             }
             let known = self.order.known(record.block, rival);
             while low < high && self.order.posts(other[low].block) < known {
-                self.leave(&other[low]);
+                self.window.leave(&other[low]);
                 low += 1;
             }
             any |= self.tally(record, rival);
         }
+        self.add_tallies(start, races);
+        any
+    }
+
+    fn add_tallies(&mut self, start: u64, races: &mut RaceSet) {
         for (_, tally) in self.tallies.drain() {
             let [earlier, later] = tally.first;
             races.add(earlier, later, Addr(start), tally.instances);
         }
-        any
-    }
-
-    fn enter(&mut self, record: &Record) {
-        let first = self.order.start(record.block) + u64::from(record.offset);
-        let found = self
-            .window
-            .iter_mut()
-            .find(|sliding| (sliding.what, sliding.previous) == (record.what, record.previous));
-        match found {
-            Some(sliding) => {
-                sliding.count += u64::from(record.count);
-                sliding.firsts.push_back(first);
-            }
-            None => self.window.push(Sliding {
-                what: record.what,
-                previous: record.previous,
-                count: u64::from(record.count),
-                firsts: VecDeque::from([first]),
-            }),
-        }
-    }
-
-    fn leave(&mut self, record: &Record) {
-        let found = self
-            .window
-            .iter_mut()
-            .find(|sliding| (sliding.what, sliding.previous) == (record.what, record.previous));
-        let sliding = found.expect("what leaves has entered");
-        sliding.count -= u64::from(record.count);
-        sliding.firsts.pop_front();
     }
 
     /// Counts the pairs of a record with what is in the window.
@@ -273,10 +358,8 @@ impl<'a> Kernel<'a> {
         let position = self.order.start(record.block) + u64::from(record.offset);
         let own = side(record.what, self.order.thread(record.block), position);
         let mut any = false;
-        for sliding in &self.window {
-            let Some(&first) = sliding.firsts.front() else {
-                continue;
-            };
+        for sliding in self.window.now() {
+            let first = *sliding.firsts.front().expect("or it were not there");
             if !own.kind.races_with(sliding.what.kind()) {
                 continue;
             }

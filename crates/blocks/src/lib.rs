@@ -24,6 +24,7 @@ mod error;
 pub mod frame;
 mod index;
 pub mod kernel;
+mod late;
 mod load;
 mod order;
 mod pairs;

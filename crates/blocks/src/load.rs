@@ -45,7 +45,7 @@ pub fn read_order(
         .into_iter()
         .map(|(job, blocks)| (frames[job], blocks))
         .collect();
-    Order::new(index, read).ok_or_else(|| BlocksError::Damaged {
+    Order::new(index, read, workers).ok_or_else(|| BlocksError::Damaged {
         file: store.shown(&file_name(threads.first().copied().unwrap_or(0))),
         offset: 0,
         problem: "blocks are out of order".to_owned(),
@@ -80,10 +80,13 @@ fn read_blocks(
 
 /// From places to the units they cover.
 pub(crate) struct Covers {
-    /// By place: a unit, or [`LIST`] and an index into `lists`, or `NONE`.
-    by_place: Vec<u32>,
+    place_count: u64,
     /// By place, a bit each: whether it covers any. Most cover none, and this fits a second-level cache.
     any: Vec<u64>,
+    /// By word of `any`: how many bits are set before it.
+    ranks: Vec<u32>,
+    /// By place that covers any: a unit, or [`LIST`] and an index into `lists`.
+    units: Vec<u32>,
     /// Units, each with the one before it if that touches it.
     lists: Vec<Vec<(u32, u32)>>,
 }
@@ -93,25 +96,36 @@ const LIST: u32 = 1 << 31;
 impl Covers {
     /// Only of units that `wanted` says.
     pub fn new(shared: &Shared, place_count: u64, wanted: impl Fn(u32) -> bool) -> Covers {
+        let words = place_count.div_ceil(64) as usize;
         let mut covers = Covers {
-            by_place: vec![NONE; place_count as usize],
-            any: vec![0; place_count.div_ceil(64) as usize],
+            place_count,
+            any: vec![0; words],
+            ranks: Vec::with_capacity(words),
+            units: Vec::with_capacity(shared.covers.len()),
             lists: Vec::new(),
         };
-        for (place, units) in &shared.places {
-            if !units.iter().any(|&unit| wanted(unit)) {
-                continue;
-            }
-            covers.any[*place as usize / 64] |= 1 << (*place % 64);
-            covers.by_place[*place as usize] = match units[..] {
-                [unit] => unit,
+        for of_place in shared.by_place() {
+            let standing = match of_place {
+                &[(_, unit)] if wanted(unit) => unit,
+                [_] => continue,
                 _ => {
-                    let mut list = linked(shared, units);
+                    let mut list = linked(shared, of_place);
                     list.retain(|&(unit, _)| wanted(unit));
+                    if list.is_empty() {
+                        continue;
+                    }
                     covers.lists.push(list);
                     LIST | (covers.lists.len() - 1) as u32
                 }
             };
+            let place = of_place[0].0;
+            covers.any[place as usize / 64] |= 1 << (place % 64);
+            covers.units.push(standing);
+        }
+        let mut before = 0;
+        for word in &covers.any {
+            covers.ranks.push(before);
+            before += word.count_ones();
         }
         covers
     }
@@ -119,17 +133,20 @@ impl Covers {
     /// What stands for the units that a place covers, if there are any and the place is one of those that there are.
     #[inline(always)]
     fn get(&self, place: u32) -> Option<u32> {
-        let bits = *self.any.get(place as usize / 64)?;
-        match bits >> (place % 64) & 1 {
-            0 => None,
-            _ => Some(self.by_place[place as usize]),
+        let word = place as usize / 64;
+        let bits = *self.any.get(word)?;
+        let own = 1 << (place % 64);
+        if bits & own == 0 {
+            return None;
         }
+        let rank = self.ranks[word] + (bits & (own - 1)).count_ones();
+        Some(self.units[rank as usize])
     }
 }
 
-fn linked(shared: &Shared, units: &[u32]) -> Vec<(u32, u32)> {
-    let mut list: Vec<(u32, u32)> = Vec::with_capacity(units.len());
-    for &unit in units {
+fn linked(shared: &Shared, of_place: &[(u32, u32)]) -> Vec<(u32, u32)> {
+    let mut list: Vec<(u32, u32)> = Vec::with_capacity(of_place.len());
+    for &(_, unit) in of_place {
         let touches = |previous: u32| {
             shared.units[previous as usize].end == shared.units[unit as usize].start
         };
@@ -155,7 +172,7 @@ pub(crate) fn read_records(
     let frame = &index.threads[id.thread as usize].frames[id.frame as usize];
     let bytes = index.read_part(store, id.thread, frame, 1, buffers)?;
     let blocks = &order.frame(id).blocks;
-    let places = covers.by_place.len() as u64;
+    let places = covers.place_count;
     let mut outside = false;
     let wanted = |place: u32| {
         outside |= u64::from(place) >= places;

@@ -25,8 +25,8 @@ pub struct Unit {
 pub(crate) struct Shared {
     /// By number.
     pub units: Vec<Unit>,
-    /// Places that cover units, ascending, each with its units by address.
-    pub places: Vec<(u32, Vec<u32>)>,
+    /// Which place covers which unit, by place and then by address.
+    pub covers: Vec<(u32, u32)>,
     /// Locations that overlap a unit: first byte, and the end of the widest access that starts there. Ascending.
     pub locations: Vec<(u64, u64)>,
     /// Different first bytes of accesses in the whole trace.
@@ -52,6 +52,11 @@ struct Draft {
 }
 
 impl Shared {
+    /// Places that cover units, ascending, each with its units by address.
+    pub fn by_place(&self) -> impl Iterator<Item = &[(u32, u32)]> {
+        self.covers.chunk_by(|a, b| a.0 == b.0)
+    }
+
     pub fn of(places: &[Place], allocations: &Allocations) -> Shared {
         let mut shared = Shared::default();
         let pieces = pieces(places, allocations);
@@ -60,10 +65,7 @@ impl Shared {
         covers.sort_unstable_by_key(|&(place, unit)| {
             (place, shared.units[unit as usize].start, unit)
         });
-        shared.places = covers
-            .chunk_by(|a, b| a.0 == b.0)
-            .map(|chunk| (chunk[0].0, chunk.iter().map(|&(_, unit)| unit).collect()))
-            .collect();
+        shared.covers = covers;
         shared.find_locations(places, &pieces);
         shared
     }
