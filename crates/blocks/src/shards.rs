@@ -1,5 +1,7 @@
 //! Tasks by location: records are put where their units belong while files are read, then looked at unit by unit.
 
+use std::ops::Range;
+
 use crate::BlocksError;
 use crate::index::Buffers;
 use crate::kernel::Kernel;
@@ -15,62 +17,105 @@ const CHUNK: usize = 512;
 /// Records for one task, as they come.
 #[derive(Default, Clone)]
 struct Bucket {
-    chunks: Vec<Vec<Record>>,
+    open: Vec<Record>,
+    full: Vec<Vec<Record>>,
 }
 
 impl Bucket {
     #[inline]
     fn push(&mut self, record: Record) {
-        match self.chunks.last_mut() {
-            Some(chunk) if chunk.len() < CHUNK => chunk.push(record),
-            _ => {
-                let mut chunk = Vec::with_capacity(CHUNK);
-                chunk.push(record);
-                self.chunks.push(chunk);
-            }
+        if self.open.len() == self.open.capacity() {
+            self.next_chunk();
         }
+        self.open.push(record);
+    }
+
+    #[cold]
+    fn next_chunk(&mut self) {
+        let open = std::mem::replace(&mut self.open, Vec::with_capacity(CHUNK));
+        self.full.push(open);
+    }
+
+    fn take(&mut self) -> impl Iterator<Item = Vec<Record>> + use<> {
+        let Bucket { open, full } = std::mem::take(self);
+        full.into_iter().chain([open])
+    }
+}
+
+/// Which shard of a round a unit is in.
+///
+/// A table of all units would not fit a cache beside everything else that reading looks up. Shards are ranges, so one of some units
+/// says where to look on.
+struct ShardOf {
+    /// By group of units: the first shard that ends after the first of them.
+    first: Vec<u32>,
+    /// By shard: where it begins and ends.
+    ranges: Vec<Range<u32>>,
+}
+
+/// Units of a group.
+const GROUP: u32 = 64;
+
+impl ShardOf {
+    /// Of ascending shards.
+    fn new(shards: &[Shard], units: usize) -> ShardOf {
+        let ranges: Vec<Range<u32>> = shards.iter().map(|shard| shard.from..shard.to).collect();
+        let groups = (0..units as u32).step_by(GROUP as usize);
+        let first = |start: u32| ranges.partition_point(|range| range.end <= start) as u32;
+        let first = groups.map(first).collect();
+        ShardOf { first, ranges }
+    }
+
+    #[inline(always)]
+    fn get(&self, unit: u32) -> Option<usize> {
+        let mut nth = self.first[(unit / GROUP) as usize] as usize;
+        while self.ranges.get(nth)?.end <= unit {
+            nth += 1;
+        }
+        (self.ranges[nth].start <= unit).then_some(nth)
     }
 }
 
 struct Shard<'a> {
     task: &'a Task,
+    threads: &'a [u32],
     from: u32,
     to: u32,
     records: u64,
 }
 
 pub(crate) fn run(runner: &Runner, tasks: &[&Task]) -> Result<(), BlocksError> {
-    let mut tasks = tasks;
-    while let Some(first) = tasks.first() {
-        let Work::Locations { threads, .. } = &first.work else {
-            unreachable!("only tasks by location come here")
-        };
-        let same = |task: &&&Task| matches!(&task.work, Work::Locations { threads: others, .. } if others == threads);
-        let together = tasks.iter().take_while(same).count();
-        let shards: Vec<Shard> = tasks[..together]
-            .iter()
-            .map(|task| shard(runner, task))
-            .collect();
-        run_rounds(runner, &shards, threads)?;
-        tasks = &tasks[together..];
+    let mut shards: Vec<Shard> = tasks.iter().map(|task| shard(runner, task)).collect();
+    shards.sort_by_key(|shard| (shard.threads, shard.from, shard.to));
+    // Tasks may come in any order, and more than once.
+    let apart = |a: &Shard, b: &Shard| a.threads == b.threads && a.to <= b.from;
+    for together in shards.chunk_by(apart) {
+        run_rounds(runner, together)?;
     }
     Ok(())
 }
 
 fn shard<'a>(runner: &Runner, task: &'a Task) -> Shard<'a> {
-    let Work::Locations { from, to, .. } = task.work else {
+    let Work::Locations {
+        from,
+        to,
+        ref threads,
+    } = task.work
+    else {
         unreachable!("only tasks by location come here")
     };
     let units = &runner.index.units()[from as usize..to as usize];
     Shard {
         task,
+        threads,
         from,
         to,
         records: units.iter().map(|unit| unit.records).sum(),
     }
 }
 
-fn run_rounds(runner: &Runner, shards: &[Shard], threads: &[u32]) -> Result<(), BlocksError> {
+/// `shards` are of the same threads and ascend, none in another.
+fn run_rounds(runner: &Runner, shards: &[Shard]) -> Result<(), BlocksError> {
     let largest = shards.iter().map(|shard| shard.records).max().unwrap_or(0);
     let records_max = runner.records_max(largest)?;
     let mut rest = shards;
@@ -82,22 +127,19 @@ fn run_rounds(runner: &Runner, shards: &[Shard], threads: &[u32]) -> Result<(), 
         };
         let count = rest.iter().take_while(fits).count().max(1);
         let (round, later) = rest.split_at(count);
-        run_round(runner, round, threads)?;
+        run_round(runner, round)?;
         rest = later;
     }
     Ok(())
 }
 
-fn run_round(runner: &Runner, shards: &[Shard], threads: &[u32]) -> Result<(), BlocksError> {
+fn run_round(runner: &Runner, shards: &[Shard]) -> Result<(), BlocksError> {
     let index = runner.index;
-    let mut shard_of = vec![NONE; index.units().len()];
-    for (nth, shard) in shards.iter().enumerate() {
-        shard_of[shard.from as usize..shard.to as usize].fill(nth as u32);
-    }
+    let shard_of = ShardOf::new(shards, index.units().len());
     let covers = Covers::new(&index.shared, index.place_count, |unit| {
-        shard_of[unit as usize] != NONE
+        shard_of.get(unit).is_some()
     });
-    let frames = frames_of(index, threads);
+    let frames = frames_of(index, shards[0].threads);
     let read = |(buckets, buffers): &mut (Vec<Bucket>, Buffers), job: usize| {
         read_records(
             runner.store,
@@ -106,7 +148,10 @@ fn run_round(runner: &Runner, shards: &[Shard], threads: &[u32]) -> Result<(), B
             frames[job],
             &covers,
             buffers,
-            |record| buckets[shard_of[record.unit as usize] as usize].push(record),
+            |record| {
+                let shard = shard_of.get(record.unit).expect("covers say so");
+                buckets[shard].push(record);
+            },
         )
     };
     let empty = || (vec![Bucket::default(); shards.len()], Buffers::default());
@@ -114,9 +159,7 @@ fn run_round(runner: &Runner, shards: &[Shard], threads: &[u32]) -> Result<(), B
     // One list of chunks for each shard, which whoever works on the shard takes.
     let gathered: Vec<std::sync::Mutex<Vec<Vec<Record>>>> = (0..shards.len())
         .map(|nth| {
-            let chunks = read
-                .iter_mut()
-                .flat_map(|(buckets, _)| std::mem::take(&mut buckets[nth].chunks));
+            let chunks = read.iter_mut().flat_map(|(buckets, _)| buckets[nth].take());
             std::sync::Mutex::new(chunks.collect())
         })
         .collect();
