@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use std::sync::Mutex;
+
 use verdict_blocks::{
-    BlocksError, BuildOptions, Cuts, DetectOptions, Folder, Index, Strategy, build, detect,
+    BlocksError, BuildOptions, Cuts, DetectOptions, Folder, Index, PlanOptions, RunOptions,
+    Strategy, Task, build, detect, plan, read_order, run,
 };
 use verdict_detect::{AccessKind, PairBy, Race, RaceSet};
 use verdict_events::{Event, EventKind};
@@ -103,6 +106,57 @@ fn rounds_for_little_memory_answer_the_same() {
         }
     }
     assert!(refusals > 400, "{refusals}");
+}
+
+/// As a cluster does it that lost some of them, or thought so.
+#[test]
+fn tasks_in_any_order_and_twice_answer_the_same() {
+    let mut with_races = 0;
+    for seed in 0..300 {
+        let random = &mut Random::new(seed);
+        let shape = Shape::random(random);
+        let events = trace(random, shape);
+        let store = built(&events, &random_build(random));
+        let index = Index::read(&store).unwrap();
+        let threads: Vec<u32> = (0..index.threads.len() as u32).collect();
+        let order = read_order(&store, &index, &threads, 2).unwrap();
+        for strategy in [Strategy::Pairs, Strategy::Locations] {
+            let cuts = Cuts::Random { seed, parts_max: 6 };
+            let planned = PlanOptions {
+                workers: 2,
+                strategy,
+                cuts,
+                ..PlanOptions::default()
+            };
+            let tasks = plan(&index, &order, &planned);
+            let options = RunOptions {
+                workers: 2,
+                by: PairBy::Site,
+                memory_max: 1 << 30,
+            };
+            let results = |tasks: &[Task]| {
+                let results = Mutex::new(Vec::new());
+                let done = |task: &Task, result: verdict_blocks::TaskResult| {
+                    let found = (task.number, result.racy, result.races.into_races());
+                    results.lock().unwrap().push(found);
+                    Ok(())
+                };
+                run(&store, &index, &order, tasks, options, &done).unwrap();
+                let mut results = results.into_inner().unwrap();
+                results.sort_by_key(|result| result.0);
+                results
+            };
+            let wanted = results(&tasks);
+            with_races += u64::from(wanted.iter().any(|(_, _, races)| !races.is_empty()));
+            let mut twice: Vec<Task> = tasks.iter().rev().cloned().collect();
+            twice.extend(tasks);
+            let mut found = results(&twice);
+            assert_eq!(found.len(), 2 * wanted.len());
+            found.dedup();
+            assert_eq!(found, wanted, "seed {seed}, {shape:?}, {strategy:?}");
+        }
+    }
+    assert!(with_races > 200, "only {with_races} have races");
 }
 
 #[test]
