@@ -11,7 +11,7 @@
 //! every pair is counted and none visited.
 //!
 //! Even where there are races, most accesses are in none, and with many threads there are many pairs. So the accesses that
-//! do not follow all earlier ones are found first ([`late`]), and only with these pairs are gone through, unless they are many.
+//! do not follow all earlier ones are found first ([`crate::late`]), and only with these pairs are gone through, unless they are many.
 
 use std::collections::VecDeque;
 
