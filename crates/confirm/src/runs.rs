@@ -21,6 +21,8 @@ pub struct Options {
     /// What the runs of a candidate may cost together, in instructions; a stop is as many as it takes the time of. Where they
     /// are long, there are fewer.
     pub cost_max: Option<u64>,
+    /// Runs after which a candidate that was not brought together is given up.
+    pub give_up_after: Option<u32>,
     /// Where the seeds of the runs come from.
     pub seed: u64,
     /// Every run has this seed: repeats one run.
@@ -50,6 +52,7 @@ impl Default for Options {
         Options {
             runs: 100,
             cost_max: None,
+            give_up_after: None,
             seed: 0,
             run_seed: None,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
@@ -124,6 +127,7 @@ pub struct Progress {
 
 /// What one run came to.
 struct Run {
+    seed: u64,
     facing: Option<Facing>,
     faced: Option<Box<[CallStack; 2]>>,
     ended: Ended,
@@ -230,6 +234,12 @@ const LOST_COST: u64 = 10_000_000_000;
 /// Runs after which is looked at what they cost; the same for any number of jobs.
 const BATCH: usize = 10;
 
+/// Runs whose seed is a multiple of this meet at the sites of other races. All that a run does follows from its seed.
+const MEETING: u64 = 4;
+
+/// Runs that did not bring anybody here, after which the way is changed.
+const ALONE: u32 = 20;
+
 /// How much longer a run may be that did not end.
 const LONGER: u64 = 20;
 
@@ -282,10 +292,18 @@ struct Steered<'a> {
 }
 
 impl Steered<'_> {
-    fn seed(&self, run: u64) -> u64 {
+    /// `alone`: the runs before did not bring anybody here. What it takes is likely to be what other races do, so most of the
+    /// runs from then on meet at those.
+    fn seed(&self, run: u64, alone: bool) -> u64 {
+        if let Some(seed) = self.options.run_seed {
+            return seed;
+        }
         // Short numbers are easier to type again, and 48 bits are more than enough.
-        let drawn = || SplitMix::new(self.seed ^ run).next_u64() >> 16;
-        self.options.run_seed.unwrap_or_else(drawn)
+        let drawn = SplitMix::new(self.seed ^ run).next_u64() >> 16;
+        match alone && !run.is_multiple_of(MEETING) {
+            true => drawn - drawn % MEETING,
+            false => drawn,
+        }
     }
 
     fn request(&self, seed: u64, recording: Option<PathBuf>) -> Request {
@@ -304,7 +322,7 @@ impl Steered<'_> {
             aim: self.candidate.aim,
             further: self.candidate.further.clone(),
             others: others.iter().copied().collect(),
-            meet_at_others: seed.is_multiple_of(4),
+            meet_at_others: seed.is_multiple_of(MEETING),
             quantum: self.options.quantum,
             patience: self.patience,
         });
@@ -326,10 +344,18 @@ impl Steered<'_> {
         let mut runs = BTreeMap::new();
         let mut cost = 0_u64;
         for batch in numbers.chunks(BATCH) {
-            if self.options.cost_max.is_some_and(|max| cost > max) {
+            let hopeless = |max| made.hits == 0 && made.runs >= max;
+            if self.options.cost_max.is_some_and(|max| cost > max)
+                || self.options.give_up_after.is_some_and(hopeless)
+            {
                 break;
             }
-            runs.extend(self.batch(batch, &mut |run| {
+            let alone = made.hits == 0 && made.runs >= ALONE;
+            let seeds: Vec<(u64, u64)> = batch
+                .iter()
+                .map(|number| (*number, self.seed(*number, alone)))
+                .collect();
+            runs.extend(self.batch(&seeds, &mut |run| {
                 made.runs += 1;
                 made.hits += u32::from(run.facing.is_some());
                 cost = cost.saturating_add(run.cost);
@@ -342,12 +368,12 @@ impl Steered<'_> {
 
     fn batch(
         &mut self,
-        numbers: &[u64],
+        seeds: &[(u64, u64)],
         each: &mut dyn FnMut(&Run),
     ) -> Result<BTreeMap<u64, Run>, ConfirmError> {
-        let requests: Vec<Request> = numbers
+        let requests: Vec<Request> = seeds
             .iter()
-            .map(|run| self.request(self.seed(*run), None))
+            .map(|(_, seed)| self.request(*seed, None))
             .collect();
         let mut runs = BTreeMap::new();
         self.explorer.run_all(
@@ -355,9 +381,10 @@ impl Steered<'_> {
             self.options.jobs,
             self.options.time_limit,
             &mut |index, copied| {
-                let run = Run::of(copied);
+                let (number, seed) = seeds[index];
+                let run = Run::of(seed, copied);
                 each(&run);
-                runs.insert(numbers[index], run);
+                runs.insert(number, run);
             },
         )?;
         Ok(runs)
@@ -367,9 +394,10 @@ impl Steered<'_> {
     /// all its debug information for that. The first such run is made once more with many more instructions; if it ends,
     /// all of them are.
     fn look_again(&mut self, runs: &mut BTreeMap<u64, Run>) -> Result<(), ConfirmError> {
-        let hang =
-            |(number, run): (&u64, &Run)| (run.ended.kind == EndedKind::Hang).then_some(*number);
-        let hung: Vec<u64> = runs.iter().filter_map(hang).collect();
+        let hang = |(number, run): (&u64, &Run)| {
+            (run.ended.kind == EndedKind::Hang).then_some((*number, run.seed))
+        };
+        let hung: Vec<(u64, u64)> = runs.iter().filter_map(hang).collect();
         if hung.is_empty() || self.options.instructions_max.is_some() {
             return Ok(());
         }
@@ -391,18 +419,17 @@ impl Steered<'_> {
         baseline: &Baseline,
         folder: &Path,
     ) -> Result<Confirmation, ConfirmError> {
-        let hit = runs.iter().position(|run| run.facing.is_some());
+        let hit = runs.iter().find(|run| run.facing.is_some());
         let mut errors: BTreeMap<EndedKind, SeenError> = BTreeMap::new();
-        for (number, run) in runs.iter().enumerate() {
+        for run in runs {
             let other_code = matches!(run.ended.kind, EndedKind::Exited(_))
                 && run.ended.kind != baseline.ended.kind;
             if run.facing.is_none() || !(run.ended.kind.is_error() || other_code) {
                 continue;
             }
-            let seed = self.seed(number as u64);
             let seen = errors.entry(run.ended.kind).or_insert(SeenError {
                 ended: run.ended.clone(),
-                seed,
+                seed: run.seed,
                 runs: 0,
                 recording: None,
                 place: run.place.clone(),
@@ -413,10 +440,10 @@ impl Steered<'_> {
         let mut confirmation = Confirmation {
             runs: runs.len() as u32,
             hits: runs.iter().filter(|run| run.facing.is_some()).count() as u32,
-            seed: hit.map(|run| self.seed(run as u64)),
-            facing: hit.and_then(|run| runs[run].facing),
-            waiting_is_first: hit.is_some_and(|run| self.waiting_is_first(&runs[run])),
-            faced: hit.and_then(|run| self.in_order(&runs[run])),
+            seed: hit.map(|run| run.seed),
+            facing: hit.and_then(|run| run.facing),
+            waiting_is_first: hit.is_some_and(|run| self.waiting_is_first(run)),
+            faced: hit.and_then(|run| self.in_order(run)),
             errors: errors.into_values().collect(),
             recording: None,
             unknown: runs
@@ -476,10 +503,11 @@ impl Steered<'_> {
 }
 
 impl Run {
-    fn of(copied: Copied) -> Self {
+    fn of(seed: u64, copied: Copied) -> Self {
         let ended = Ended::of(&copied);
         let Copied::Explored(exploration) = copied else {
             return Run {
+                seed,
                 facing: None,
                 faced: None,
                 ended,
@@ -496,6 +524,7 @@ impl Run {
             _ => None,
         };
         Run {
+            seed,
             facing: exploration.facings.first().copied(),
             faced: exploration.faced,
             ended,

@@ -40,8 +40,23 @@ const START: [&str; 9] = [
     "_start",
 ];
 
+/// Where Rust's own backtraces end: what is outside of it has only brought the program or the thread to its beginning.
+const RUST_START: &str = "__rust_begin_short_backtrace";
+/// The function through which it calls the program's own.
+const RUST_CALL: &str = "core::ops::function::FnOnce::call_once";
+
 /// A stack without the frames at its outer end that every stack has.
 pub(crate) fn without_start(mut stack: Vec<Frame>) -> Vec<Frame> {
+    let called = |frame: &Frame, name: &str| {
+        let function = frame.function.as_deref();
+        function.is_some_and(|function| function.contains(name))
+    };
+    if let Some(start) = stack.iter().position(|frame| called(frame, RUST_START)) {
+        stack.truncate(start.max(1));
+        while stack.len() > 1 && stack.last().is_some_and(|last| called(last, RUST_CALL)) {
+            stack.pop();
+        }
+    }
     let is_start = |frame: &Frame| {
         let function = frame.function.as_deref();
         function.is_some_and(|function| {
@@ -93,6 +108,14 @@ mod tests {
         };
         let stack = ["worker", "start_thread", "clone3"].map(function).to_vec();
         assert_eq!(without_start(stack), [function("worker")]);
+        let rust = [
+            "shop::main",
+            "core::ops::function::FnOnce::call_once",
+            "std::sys::backtrace::__rust_begin_short_backtrace",
+            "std::rt::lang_start",
+        ];
+        let stack = rust.map(function).to_vec();
+        assert_eq!(without_start(stack), [function("shop::main")]);
         assert_eq!(
             without_start(vec![function("_start")]),
             [function("_start")]

@@ -160,7 +160,10 @@ impl Observer {
             thread.last_own
         };
         let mut stack = vec![self.place(at)];
-        stack.extend(self.places(&calls(&thread.calls, FRAMES_MAX)));
+        // What a function is known to do is told when it is called: it is blamed on the call, and it is that call's frame.
+        let above = calls(&thread.calls, FRAMES_MAX);
+        let above = above.strip_prefix(&[at]).unwrap_or(&above);
+        stack.extend(self.places(above));
         let closeup = Closeup {
             thread: ThreadId(index as u32),
             site,

@@ -131,11 +131,12 @@ fn sites(race: &Race) -> [(u32, bool); 2] {
 
 fn raw(race: &Race, detector: String, detected: &Detected, look: &CloserLook) -> RawRace {
     let closeups = race.accesses.map(|side| closeup(&side, look));
-    let memory = closeups
-        .iter()
-        .flatten()
-        .next_back()
-        .map_or(RawMemory::Static, |closeup| memory(&closeup.memory));
+    // Once a block is freed, nobody knows it any more: the other side may.
+    let known = closeups.iter().flatten().rev();
+    let memory = known
+        .map(|closeup| memory(&closeup.memory))
+        .find(|memory| *memory != RawMemory::Static)
+        .unwrap_or_default();
     let [first, second] = &race.accesses;
     RawRace {
         accesses: [

@@ -252,11 +252,30 @@ pub(crate) fn source_place(
     line: Option<u32>,
     column: Option<u32>,
 ) -> Option<String> {
-    let mut text = name(file?);
+    let mut text = name(short_file(file?));
     for place in [line, column].into_iter().map_while(|place| place) {
         text.push_str(&format!(":{place}"));
     }
     Some(text)
+}
+
+/// A file of Rust's standard library without the name of the compiler's version, which nobody can read.
+fn short_file(file: &str) -> &str {
+    let version = file.strip_prefix(RUST_SOURCES);
+    let inside = version.and_then(|version| version.split_once('/'));
+    inside.map_or(file, |(_, inside)| inside)
+}
+
+/// Where the sources of Rust's standard library are said to be.
+const RUST_SOURCES: &str = "/rustc/";
+
+/// The frame to name where there is room for one: the innermost that is not Rust's own.
+pub(crate) fn telling(stack: &[Frame]) -> Option<&Frame> {
+    let own = |frame: &&Frame| {
+        let file = frame.file.as_deref();
+        file.is_none_or(|file| !file.starts_with(RUST_SOURCES))
+    };
+    stack.iter().find(own).or(stack.first())
 }
 
 /// `holding queue.mutex, rwlock (shared)`, or nothing.
@@ -389,6 +408,23 @@ pub(crate) fn replay_command(file: &str, folder: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_rusts_own_sources_the_version_is_left_out_and_frames_are_not_the_ones_to_name() {
+        let frame = |file: &str| Frame {
+            file: Some(file.to_owned()),
+            line: Some(7),
+            ..Frame::default()
+        };
+        let stack = [
+            frame("/rustc/59807616e1fa/library/std/src/thread/mod.rs"),
+            frame("src/main.rs"),
+        ];
+        assert_eq!(super::frame(&stack[0]), "library/std/src/thread/mod.rs:7");
+        assert_eq!(telling(&stack), Some(&stack[1]));
+        assert_eq!(telling(&stack[..1]), Some(&stack[0]));
+        assert_eq!(short_file("/rustc/x"), "/rustc/x");
+    }
 
     #[test]
     fn shells_take_words_as_they_are_meant() {

@@ -225,8 +225,10 @@ fn whole_lock(name: &str) -> String {
     name[..end].to_owned()
 }
 
+/// In a sentence, the file's name without its folders.
 fn line(frame: &told::Frame) -> String {
     let file = frame.file.as_deref().unwrap_or("?");
+    let file = file.rsplit('/').next().unwrap_or(file);
     match frame.line {
         Some(line) => format!("{file}:{line}"),
         None => file.to_string(),
@@ -270,7 +272,11 @@ fn ordered_by(
     // A lock that somebody has says more than a wait for a thread's end.
     let waiting = threads.iter().filter(|thread| !thread.waits_for.is_empty());
     if let Some(thread) = waiting.min_by_key(|thread| thread.owner.is_none()) {
-        return waits(&[thread], mapped, names).pop();
+        // Whoever waits at an address without a name waits for a thread's end, and that orders nothing before it.
+        let futex = thread.futex;
+        let named = futex.and_then(|futex| names.variable_if_known(mapped, futex));
+        let says_something = thread.owner.is_some() || named.is_some();
+        return says_something.then(|| waits(&[thread], mapped, names).pop())?;
     }
     let spinning = threads.iter().max_by_key(|thread| thread.instructions)?;
     let frames = names.stack(&spinning.place);

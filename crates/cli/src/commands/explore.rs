@@ -17,6 +17,7 @@ use verdict_recording::Info;
 use super::exec::ending;
 use super::exec::stats::grouped;
 use super::replay;
+use super::run_options::jobs;
 use crate::progress::Progress;
 use crate::{CliError, Context, Exit, FormatArgs};
 use outcomes::{Execution, Outcomes};
@@ -153,10 +154,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
 
 impl Args {
     fn jobs(&self) -> usize {
-        self.jobs.map_or_else(
-            || std::thread::available_parallelism().map_or(1, usize::from),
-            usize::from,
-        )
+        jobs(self.jobs)
     }
 }
 

@@ -17,7 +17,7 @@ use verdict_report::{ReportOptions, findings_text};
 
 use super::detect::colours;
 use super::exec::{ending, stats};
-use super::run_options::ScheduleArgs;
+use super::run_options::{ScheduleArgs, jobs};
 use super::shown::from_here;
 use crate::progress::Progress;
 use crate::{CliError, Context, Exit, Format, FormatArgs};
@@ -169,10 +169,7 @@ pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, C
 
 impl Common {
     pub(super) fn jobs(&self) -> usize {
-        self.jobs.map_or_else(
-            || std::thread::available_parallelism().map_or(1, usize::from),
-            usize::from,
-        )
+        jobs(self.jobs)
     }
 
     /// The recording, if it is one that is to be looked at.

@@ -147,6 +147,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(all))
 }
 
+/// How many at a time: as many as there are processors, where nothing else is said.
+pub(crate) fn jobs(asked: Option<u16>) -> usize {
+    asked.map_or_else(
+        || std::thread::available_parallelism().map_or(1, usize::from),
+        usize::from,
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,10 +12,15 @@ use crate::tools::tool;
 
 /// A folder with the bundled example that has one race of each class, built.
 fn project() -> TempDir {
+    built("../../examples/classes.c", "classes")
+}
+
+/// A folder with one program, built from a source file.
+fn built(source: &str, program: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/classes.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
     let built = Command::new(tool("gcc", "gcc"))
-        .args(["-g", "-pthread", "-o", "classes"])
+        .args(["-g", "-pthread", "-o", program])
         .arg(source.canonicalize().unwrap())
         .current_dir(folder.path())
         .status()
@@ -144,6 +149,28 @@ fn harm_that_another_race_does_is_not_blamed_on_a_harmless_one() {
             "seed {seed}"
         );
     }
+}
+
+/// Nothing races in the recorded run, where one thread is done before the other begins.
+#[test]
+fn what_only_chance_has_ordered_is_brought_together_and_judged() {
+    let folder = built("tests/engine/guests/counted_out.c", "counted_out");
+    let detected = run(folder.path(), &["detect", "--", "./counted_out"]);
+    assert_eq!(detected.status.code(), Some(0), "{detected:?}");
+    let ended = run(folder.path(), &["run", "--", "./counted_out"]);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let results = fs::read(folder.path().join("verdict-out/results.json")).unwrap();
+    let results: serde_json::Value = serde_json::from_slice(&results).unwrap();
+    let races = results["races"].as_array().unwrap();
+    let crash = |race: &&serde_json::Value| race["class"] == "spec-violated";
+    let crashes: Vec<_> = races.iter().filter(crash).collect();
+    assert!(!crashes.is_empty(), "{results:#}");
+    for race in races {
+        assert_eq!(race["confirmed"], true, "{race:#}");
+    }
+    let evidence = crashes[0]["evidence"][0].as_str().unwrap();
+    let replayed = run(&folder.path().join("verdict-out"), &["replay", evidence]);
+    assert_eq!(replayed.status.code(), Some(128 + 8), "{replayed:?}");
 }
 
 #[test]

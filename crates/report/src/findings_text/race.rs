@@ -49,7 +49,7 @@ fn origins(race: &Race, findings: &ProgramFindings) -> String {
     ids.dedup();
     let told = ids.iter().filter_map(|&id| {
         let thread = findings.thread(id)?;
-        let created = thread.created_at.first()?;
+        let created = words::telling(&thread.created_at)?;
         let by = thread.parent.map_or(String::new(), |parent| {
             format!(" by {}", words::thread(findings, parent))
         });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use verdict_detect::{Algorithm, PairBy};
+use verdict_detect::PairBy;
 use verdict_launch::{GuestOutput, LaunchOptions};
 use verdict_protocol::{ExecutorConfig, Mode};
 use verdict_races::{
@@ -10,8 +10,8 @@ use verdict_races::{
 };
 use verdict_results::Stage;
 
-use super::Work;
 use super::record::accept_guest_errors;
+use super::{Work, predictions};
 use crate::CliError;
 use crate::commands::exec::ending;
 use crate::commands::replay;
@@ -47,7 +47,7 @@ pub(super) fn detect(work: &Work) -> Result<(), CliError> {
         config: config.clone(),
         launch: launch.clone(),
         again: &again,
-        algorithms: &[Algorithm::Hb],
+        algorithms: predictions::algorithms(info.instructions),
         by: PairBy::Site,
         locks: Locks::Seen,
     };
@@ -65,7 +65,8 @@ pub(super) fn detect(work: &Work) -> Result<(), CliError> {
     let look =
         again().and_then(|again| look_closer(&again, &detected).map_err(|error| error.to_string()));
     let look = look.unwrap_or_default();
-    let findings = to_findings(&detected, &look, &config);
+    let mut findings = to_findings(&detected, &look, &config);
+    predictions::put_aside(&mut findings, info.instructions, work)?;
     work.folder
         .finish(Stage::Detect, &findings)
         .map_err(CliError::bad_input)

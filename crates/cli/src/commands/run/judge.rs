@@ -13,7 +13,7 @@ use verdict_protocol::ExecutorConfig;
 use verdict_results::Stage;
 use verdict_verdicts::Doubts;
 
-use super::Work;
+use super::{Work, predictions};
 use crate::CliError;
 use crate::commands::judge::followed;
 
@@ -42,6 +42,10 @@ pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
     let read = work.folder.stage(before).map_err(CliError::bad_input)?;
     let mut findings = read.ok_or_else(|| CliError::cannot_run("a stage was left out"))?;
     findings.schema = Schema::Verdicts1;
+    let seen = findings.races.len();
+    if stage == Stage::Confirm {
+        findings.races.extend(predictions::take(work)?);
+    }
     // What came from outside then, clients and their requests, comes again.
     let (config, launch) = followed(&work.folder.recording())?;
     let asker = Asker {
@@ -58,9 +62,8 @@ pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
             Some(answer) => answer,
             None if work.time_is_up() => break,
             None => {
-                work.display
-                    .done(&format!("{} of {} races", index + 1, ids.len()));
-                let answer = asker.ask(&findings, id);
+                work.display.done(&count(index, seen, ids.len()));
+                let answer = asker.ask(&findings, id, index >= seen);
                 let kept = work.folder.keep_piece(stage, id, &answer);
                 kept.map_err(CliError::bad_input)?;
                 answer
@@ -77,6 +80,7 @@ pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
         }
     }
     doubts.explain(&mut findings);
+    predictions::keep_confirmed(&mut findings, seen);
     findings
         .coverage
         .extend(refusal.map(|why| note(stage, why)));
@@ -100,6 +104,14 @@ fn ids(findings: &ProgramFindings) -> Vec<String> {
     findings.races.iter().map(|race| race.id.clone()).collect()
 }
 
+/// Which one it is, for those who wait.
+fn count(index: usize, seen: usize, all: usize) -> String {
+    match index.checked_sub(seen) {
+        None => format!("{} of {seen} races", index + 1),
+        Some(predicted) => format!("{} of {} predictions", predicted + 1, all - seen),
+    }
+}
+
 fn note(stage: Stage, what: String) -> CoverageNote {
     CoverageNote {
         stage: stage.word().to_owned(),
@@ -117,7 +129,7 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    fn ask(&self, findings: &ProgramFindings, id: &str) -> Answer {
+    fn ask(&self, findings: &ProgramFindings, id: &str, predicted: bool) -> Answer {
         let work = self.work;
         let mut asked = findings.clone();
         let known_before = asked.coverage.len();
@@ -151,6 +163,7 @@ impl Asker<'_> {
                 let options = verdict_confirm::Options {
                     runs: work.args.runs,
                     cost_max: Some(COST_MAX),
+                    give_up_after: predicted.then_some(predictions::RUNS_MAX),
                     seed: self.config.seed,
                     jobs,
                     time_limit: Some(RUN_TIME_MAX),
@@ -172,6 +185,8 @@ impl Asker<'_> {
         if let Some(verdict) = &mut verdict {
             name_evidence(verdict, &evidence, &evidence_name);
         }
+        // Only where there is nothing in it.
+        let _ = std::fs::remove_dir(&evidence);
         let not_covered = asked.coverage.split_off(known_before);
         Ok(Said {
             verdict,

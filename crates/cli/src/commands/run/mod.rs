@@ -7,6 +7,7 @@ mod detect;
 mod display;
 mod finish;
 mod judge;
+mod predictions;
 mod record;
 
 use std::ffi::OsString;
@@ -19,7 +20,7 @@ use verdict_results::{FolderError, Plan, ResultFolder, Stage};
 
 use super::database::DatabaseArgs;
 use super::fail_on::FailOn;
-use super::run_options::{ScheduleArgs, duration};
+use super::run_options::{ScheduleArgs, duration, jobs};
 use crate::{CliError, Context, Exit};
 use display::Display;
 
@@ -84,10 +85,7 @@ pub struct Args {
 
 impl Args {
     fn jobs(&self) -> usize {
-        self.jobs.map_or_else(
-            || std::thread::available_parallelism().map_or(1, usize::from),
-            usize::from,
-        )
+        jobs(self.jobs)
     }
 }
 
