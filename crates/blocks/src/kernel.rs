@@ -20,7 +20,7 @@ use verdict_detect::{AccessKind, RaceSet, Side};
 use verdict_events::{Addr, Position, ThreadId};
 
 use crate::late::{Late, LateFinder};
-use crate::order::{GLANCE, Order};
+use crate::order::{GLANCE, Moment, Order};
 use crate::record::{NONE, Record, What};
 
 /// Kinds of access that race with the same others.
@@ -58,64 +58,85 @@ impl Class {
     }
 }
 
+/// What it takes to say whether an access precedes a later one.
+#[derive(Clone, Copy)]
+struct Stamp {
+    thread: u32,
+    posts: u32,
+}
+
+impl Stamp {
+    #[inline]
+    fn precedes(self, later: &Moment) -> bool {
+        self.thread == later.thread || self.posts < later.known(self.thread)
+    }
+}
+
 /// The accesses of one class so far.
 struct Past {
-    /// A block that follows all of them, or is the last of them.
-    follower: Option<u32>,
-    /// The last block of each thread, or `NONE`.
-    last: Vec<u32>,
+    /// An access that follows all of them, or is the last of them.
+    follower: Option<Stamp>,
+    /// By thread: how many posts precede its last access. Of threads that have none, it means nothing.
+    last_posts: Vec<u32>,
+    /// Which threads have any.
     threads: Vec<u32>,
+    has: Vec<bool>,
 }
 
 impl Past {
     fn new(threads: u32) -> Past {
         Past {
             follower: None,
-            last: vec![NONE; threads as usize],
+            last_posts: vec![0; threads as usize],
             threads: Vec::new(),
+            has: vec![false; threads as usize],
         }
     }
 
     fn clear(&mut self) {
         for thread in self.threads.drain(..) {
-            self.last[thread as usize] = NONE;
+            self.has[thread as usize] = false;
         }
         self.follower = None;
     }
 
-    fn precedes(&mut self, block: u32, order: &Order) -> bool {
+    fn precedes(&mut self, now: &Moment) -> bool {
         if self.threads.is_empty() {
             return true;
         }
-        let quick = self
-            .follower
-            .is_some_and(|last| order.precedes(last, block));
+        let quick = self.follower.is_some_and(|last| last.precedes(now));
         let all = || {
-            let mut last = self
-                .threads
-                .iter()
-                .map(|&thread| self.last[thread as usize]);
-            last.all(|last| order.precedes(last, block))
+            let mut last = self.threads.iter().map(|&thread| Stamp {
+                thread,
+                posts: self.last_posts[thread as usize],
+            });
+            last.all(|last| last.precedes(now))
         };
         if quick || all() {
-            self.follower = Some(block);
+            self.follower = Some(Stamp::from(now));
             return true;
         }
         false
     }
 
-    fn add(&mut self, block: u32, order: &Order) {
-        let follows = self.threads.is_empty()
-            || self
-                .follower
-                .is_some_and(|last| order.precedes(last, block));
-        self.follower = follows.then_some(block);
-        let thread = order.thread(block);
-        let last = &mut self.last[thread as usize];
-        if *last == NONE {
-            self.threads.push(thread);
+    fn add(&mut self, now: &Moment) {
+        let follows =
+            self.threads.is_empty() || self.follower.is_some_and(|last| last.precedes(now));
+        self.follower = follows.then_some(Stamp::from(now));
+        let thread = now.thread as usize;
+        if !std::mem::replace(&mut self.has[thread], true) {
+            self.threads.push(now.thread);
         }
-        *last = block;
+        self.last_posts[thread] = now.posts;
+    }
+}
+
+impl From<&Moment<'_>> for Stamp {
+    fn from(now: &Moment) -> Stamp {
+        Stamp {
+            thread: now.thread,
+            posts: now.posts,
+        }
     }
 }
 
@@ -287,16 +308,25 @@ impl<'a> Kernel<'a> {
     /// Whether two of these accesses race.
     fn is_racy(&mut self, records: &[Record]) -> bool {
         self.past.iter_mut().for_each(Past::clear);
+        let (mut block, mut seen) = (NONE, [false; 4]);
         for some in records.chunks(GLANCE) {
             self.order.glance(some.iter().map(|record| record.block));
             for record in some {
                 let class = Class::of(record.what.kind());
+                // A block often accesses a location from several sites, and in one class one is as good as the other.
+                if record.block != block {
+                    (block, seen) = (record.block, [false; 4]);
+                }
+                if std::mem::replace(&mut seen[class as usize], true) {
+                    continue;
+                }
+                let now = self.order.moment(block);
                 for &rival in class.rivals() {
-                    if !self.past[rival as usize].precedes(record.block, self.order) {
+                    if !self.past[rival as usize].precedes(&now) {
                         return true;
                     }
                 }
-                self.past[class as usize].add(record.block, self.order);
+                self.past[class as usize].add(&now);
             }
         }
         false

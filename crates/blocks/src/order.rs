@@ -33,6 +33,23 @@ struct Known {
     clock: u32,
 }
 
+/// Where a block stands.
+pub(crate) struct Moment<'a> {
+    pub thread: u32,
+    /// How many posts its thread had made.
+    pub posts: u32,
+    clock: u32,
+    frame: &'a Blocks,
+}
+
+impl Moment<'_> {
+    /// As [`Order::known`].
+    #[inline]
+    pub(crate) fn known(&self, thread: u32) -> u32 {
+        self.frame.clock(self.clock, thread)
+    }
+}
+
 /// So many blocks are put in order as one job: enough that to look for them in all frames costs nothing.
 const PART_BLOCKS: usize = 1 << 14;
 
@@ -132,6 +149,18 @@ impl Order {
         self.frames[block.frame as usize].clock(block.clock, thread)
     }
 
+    /// Where a block stands, to compare it with several.
+    #[inline]
+    pub(crate) fn moment(&self, block: u32) -> Moment<'_> {
+        let block = self.at(block);
+        Moment {
+            thread: block.thread,
+            posts: block.posts,
+            clock: block.clock,
+            frame: &self.frames[block.frame as usize],
+        }
+    }
+
     /// [`Order::known`] of all threads, in pieces; a few zeros may follow.
     #[inline]
     pub(crate) fn known_of_all(&self, block: u32) -> impl Iterator<Item = &[u32]> {
@@ -161,13 +190,6 @@ impl Order {
             before = block.thread;
         }
         black_box(seen);
-    }
-
-    /// Whether `earlier` precedes `later`, which begins after it.
-    #[inline]
-    pub(crate) fn precedes(&self, earlier: u32, later: u32) -> bool {
-        let first = self.at(earlier);
-        first.thread == self.thread(later) || first.posts < self.known(later, first.thread)
     }
 
     /// How many bytes it takes in memory, about.
