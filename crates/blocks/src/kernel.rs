@@ -253,7 +253,7 @@ impl<'a> Kernel<'a> {
             .chunk_by(|a, b| order.thread(a.block) == order.thread(b.block))
             .collect();
         let mut finder = std::mem::take(&mut self.late);
-        match finder.find(records, order) {
+        match finder.find(records, threads.len(), order) {
             Some(late) => self.late_ones(late, &threads, start, races),
             None => {
                 for (nth, one) in threads.iter().enumerate() {

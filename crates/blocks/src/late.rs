@@ -21,8 +21,9 @@ pub(crate) struct Late {
     pub rivals_before: u32,
 }
 
-/// With more of them for each access, going through all pairs of threads takes no longer, and less memory.
-const LATE_PER_ACCESS: usize = 2;
+/// As many fit into 16 MB: more are not kept, unless the accesses themselves take as much memory.
+const KEPT: usize = 1 << 20;
+const KEPT_PER_ACCESS: usize = 2;
 /// Lists are as long as a multiple of this, as those of [`Order::known_of_all`] are.
 const THREADS_STEP: usize = 16;
 
@@ -46,15 +47,19 @@ impl LateFinder {
         }
     }
 
-    /// All among `records`, which are of one unit and in the order of their blocks; by threads, then in that order. Nothing if there
-    /// are too many.
-    pub fn find(&mut self, records: &[Record], order: &Order) -> Option<&[Late]> {
+    /// All among `records`, which are of one unit and of so many threads, and in the order of their blocks; by threads, then in that
+    /// order. Nothing if there are too many.
+    pub fn find(&mut self, records: &[Record], threads: usize, order: &Order) -> Option<&[Late]> {
+        // To go through all pairs of threads looks at each access once for each other thread, and takes half as long for it.
+        let worthwhile = records.len() * threads.saturating_sub(1) / 2;
+        let kept = KEPT.max(KEPT_PER_ACCESS * records.len());
+        let most = worthwhile.min(kept);
         self.last.iter_mut().for_each(|last| last.fill(0));
         self.seen.fill(0);
         self.found.clear();
         for record in records {
             self.compare(record, order);
-            if self.found.len() > LATE_PER_ACCESS * records.len() {
+            if self.found.len() > most {
                 return None;
             }
             self.remember(record, order);

@@ -88,7 +88,9 @@ pub enum Work {
 }
 
 /// So many tasks for each worker: few enough to cost nothing, enough that none is waited for long.
-const TASKS_PER_WORKER: u64 = 16;
+const PAIR_TASKS_PER_WORKER: u64 = 16;
+/// By locations, tasks have nothing in common, and one with races takes longer than was estimated.
+const LOCATION_TASKS_PER_WORKER: u64 = 64;
 /// A record costs about so many times as much by location, where it is first put where it belongs, as in one pair.
 const LOCATION_COST: u64 = 2;
 /// How many places near the wanted one are tried for a cut.
@@ -145,7 +147,7 @@ pub(crate) fn choose(index: &Index, threads: &[u32], options: &PlanOptions) -> S
 fn locations(index: &Index, threads: &[u32], options: &PlanOptions) -> Vec<(Work, u64)> {
     let units = index.units();
     let parts = match options.cuts {
-        Cuts::Balanced => TASKS_PER_WORKER * options.workers.max(1) as u64,
+        Cuts::Balanced => LOCATION_TASKS_PER_WORKER * options.workers.max(1) as u64,
         Cuts::Random { parts_max, .. } => parts_max.max(1),
     };
     let mut random = Random::new(options.cuts);
@@ -176,7 +178,7 @@ fn pairs(order: &Order, threads: &[u32], options: &PlanOptions) -> Vec<(Work, u6
     let entries: Vec<u64> = threads.iter().map(|&thread| entries(thread)).collect();
     let others = (threads.len() as u64).saturating_sub(1);
     let total = entries.iter().sum::<u64>().saturating_mul(others);
-    let wanted = (total / (TASKS_PER_WORKER * options.workers.max(1) as u64)).max(1);
+    let wanted = (total / (PAIR_TASKS_PER_WORKER * options.workers.max(1) as u64)).max(1);
     let mut random = Random::new(options.cuts);
     let mut works = Vec::new();
     for (nth, &one) in threads.iter().enumerate() {
