@@ -88,9 +88,12 @@ pub enum Work {
 }
 
 /// So many tasks for each worker: few enough to cost nothing, enough that none is waited for long.
-const PAIR_TASKS_PER_WORKER: u64 = 16;
-/// By locations, tasks have nothing in common, and one with races takes longer than was estimated.
-const LOCATION_TASKS_PER_WORKER: u64 = 64;
+const TASKS_PER_WORKER: u64 = 16;
+/// By locations there are more if they would have more records than this: 2^13 x 24 bytes are put in order within a second-level
+/// cache, and one with races, which takes longer than is estimated, is not waited for.
+const RECORDS_PER_TASK: u64 = 1 << 13;
+/// Unless they become so many that what has been read so far of each would not fit it.
+const TASKS_FOR_RECORDS: u64 = 1 << 10;
 /// A record costs about so many times as much by location, where it is first put where it belongs, as in one pair.
 const LOCATION_COST: u64 = 2;
 /// How many places near the wanted one are tried for a cut.
@@ -147,7 +150,10 @@ pub(crate) fn choose(index: &Index, threads: &[u32], options: &PlanOptions) -> S
 fn locations(index: &Index, threads: &[u32], options: &PlanOptions) -> Vec<(Work, u64)> {
     let units = index.units();
     let parts = match options.cuts {
-        Cuts::Balanced => LOCATION_TASKS_PER_WORKER * options.workers.max(1) as u64,
+        Cuts::Balanced => {
+            let for_records = (index.records() / RECORDS_PER_TASK).min(TASKS_FOR_RECORDS);
+            for_records.max(TASKS_PER_WORKER * options.workers.max(1) as u64)
+        }
         Cuts::Random { parts_max, .. } => parts_max.max(1),
     };
     let mut random = Random::new(options.cuts);
@@ -178,7 +184,7 @@ fn pairs(order: &Order, threads: &[u32], options: &PlanOptions) -> Vec<(Work, u6
     let entries: Vec<u64> = threads.iter().map(|&thread| entries(thread)).collect();
     let others = (threads.len() as u64).saturating_sub(1);
     let total = entries.iter().sum::<u64>().saturating_mul(others);
-    let wanted = (total / (PAIR_TASKS_PER_WORKER * options.workers.max(1) as u64)).max(1);
+    let wanted = (total / (TASKS_PER_WORKER * options.workers.max(1) as u64)).max(1);
     let mut random = Random::new(options.cuts);
     let mut works = Vec::new();
     for (nth, &one) in threads.iter().enumerate() {

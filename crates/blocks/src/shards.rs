@@ -53,8 +53,8 @@ struct ShardOf {
     ranges: Vec<Range<u32>>,
 }
 
-/// Units of a group.
-const GROUP: u32 = 64;
+/// Units of a group: often accessed ones lie together and are tasks of their own.
+const GROUP: u32 = 8;
 
 impl ShardOf {
     /// Of ascending shards.
