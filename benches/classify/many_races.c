@@ -1,4 +1,5 @@
-/* Twenty races with fifty instances each: a thousand in all. */
+/* Twenty races with fifty instances each: a thousand in all. The program is over at once, so that a ratio to it is one to the start of
+   a process; many_races_long is the same in a program that has something to do. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>

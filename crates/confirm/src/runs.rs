@@ -97,6 +97,8 @@ pub struct Confirmation {
     pub recording: Option<PathBuf>,
     /// Runs of which nothing is known: lost or too long.
     pub unknown: u32,
+    /// What the runs cost together, as [`Options::cost_max`] counts it.
+    pub cost: u64,
 }
 
 /// Something that went wrong after the race.
@@ -450,6 +452,7 @@ impl Steered<'_> {
                 .iter()
                 .filter(|run| run.ended.kind == EndedKind::Unknown)
                 .count() as u32,
+            cost: runs.iter().map(|run| run.cost).sum(),
         };
         self.record(&mut confirmation, folder)?;
         Ok(confirmation)

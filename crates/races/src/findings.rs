@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use verdict_detect::{AccessKind, Race, Side};
+use verdict_detect::{AccessKind, Algorithm, Race, Side};
 use verdict_events::EventKind;
 use verdict_explain::{
     Code, CodePlace, HeapBlock, RawAccess, RawLock, RawMemory, RawRace, RawRun, RawThread, explain,
@@ -113,7 +113,14 @@ fn races(detected: &Detected, look: &CloserLook) -> Vec<RawRace> {
             let same = |known: &&mut (Race, RawRace)| sites(&known.0) == sites(race);
             match all.iter_mut().find(same) {
                 Some((_, known)) => known.found_by.push(detector),
-                None => all.push((race.clone(), raw(race, detector, detected, look))),
+                None => {
+                    let mut raw = raw(race, detector, detected, look);
+                    // What is only predicted did not happen in this run.
+                    if findings.algorithm == Algorithm::Hybrid {
+                        raw.instances = 0;
+                    }
+                    all.push((race.clone(), raw));
+                }
             }
         }
     }

@@ -45,12 +45,13 @@ pub enum PairError {
     Line(#[from] LineError),
 }
 
-/// Confirms every race of the document that `wanted` names, and writes into it what came of each.
+/// Confirms every race of the document that `wanted` names, and writes into it what came of each. Answers with what all runs cost,
+/// as [`Options::cost_max`] counts it.
 pub fn confirm_findings(
     findings: &mut ProgramFindings,
     confirming: &mut Confirming<'_>,
     wanted: &dyn Fn(&Race) -> bool,
-) -> Result<(), ConfirmError> {
+) -> Result<u64, ConfirmError> {
     findings.schema = Schema::Verdicts1;
     let places = confirming.places()?;
     let known = findings
@@ -251,9 +252,9 @@ impl Confirming<'_> {
         candidates: Vec<(usize, Candidate)>,
         places: &Modules,
         other_sites: BTreeSet<u64>,
-    ) -> Result<(), ConfirmError> {
+    ) -> Result<u64, ConfirmError> {
         if candidates.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let (indices, candidates): (Vec<usize>, Vec<Candidate>) = candidates.into_iter().unzip();
         let confirmations = self.runs(&candidates, places, other_sites)?;
@@ -261,7 +262,7 @@ impl Confirming<'_> {
         for (index, confirmation) in indices.into_iter().zip(&confirmations) {
             write_down(findings, index, confirmation, &mut symbols);
         }
-        Ok(())
+        Ok(confirmations.iter().map(|one| one.cost).sum())
     }
 }
 

@@ -40,8 +40,7 @@ pub(super) fn report(work: &Work, undone: Vec<CoverageNote>) -> Result<Exit, Cli
     })?;
     if findings.races.is_empty() {
         work.context.note(
-            "\nno accesses raced in this execution, and none were brought to race; others may, under another schedule:\n\
-             `--schedule random --seed 1` tries one",
+            "\nno accesses raced in this execution; others may, under another schedule: `--schedule random --seed 1` tries one",
         );
     }
     let page = work.folder.path().join("report.html");

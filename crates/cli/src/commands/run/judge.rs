@@ -31,6 +31,8 @@ struct Said {
     verdict: Option<Verdict>,
     not_covered: Vec<CoverageNote>,
     doubts: Doubts,
+    /// What asking took, in instructions.
+    cost: u64,
 }
 
 /// Whether all races were asked about before the time was up.
@@ -56,7 +58,13 @@ pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
     };
     let (ids, mut refusal) = (ids(&findings), None);
     let (mut asked, mut doubts) = (0, Doubts::default());
+    let (mut spent, mut left_out) = (0_u64, 0);
     for (index, id) in ids.iter().enumerate() {
+        if spent > predictions::COST_MAX {
+            left_out += 1;
+            asked += 1;
+            continue;
+        }
         let kept = work.folder.piece(stage, id).map_err(CliError::bad_input)?;
         let answer: Answer = match kept {
             Some(answer) => answer,
@@ -72,6 +80,9 @@ pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
         asked += 1;
         match answer {
             Ok(said) => {
+                if index >= seen {
+                    spent = spent.saturating_add(said.cost);
+                }
                 findings.races[index].verdict = said.verdict;
                 findings.coverage.extend(said.not_covered);
                 doubts.extend(said.doubts);
@@ -81,6 +92,8 @@ pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
     }
     doubts.explain(&mut findings);
     predictions::keep_confirmed(&mut findings, seen);
+    let left_out = predictions::not_steered_to(left_out);
+    findings.coverage.extend(left_out);
     findings
         .coverage
         .extend(refusal.map(|why| note(stage, why)));
@@ -133,7 +146,7 @@ impl Asker<'_> {
         let work = self.work;
         let mut asked = findings.clone();
         let known_before = asked.coverage.len();
-        let mut doubts = Doubts::default();
+        let (mut doubts, mut cost) = (Doubts::default(), 0);
         let wanted = |race: &Race| race.id == id;
         let jobs = work.args.jobs();
         let (evidence, evidence_name) = work.folder.evidence_on(id).map_err(text)?;
@@ -176,8 +189,9 @@ impl Asker<'_> {
                     folder: &evidence,
                     progress: &mut |_, _| {},
                 };
-                verdict_verdicts::confirm_findings(&mut asked, &mut confirming, &wanted)
-                    .map_err(text)?;
+                let confirmed =
+                    verdict_verdicts::confirm_findings(&mut asked, &mut confirming, &wanted);
+                cost = confirmed.map_err(text)?;
             }
         }
         let race = asked.races.into_iter().find(|race| race.id == id);
@@ -192,6 +206,7 @@ impl Asker<'_> {
             verdict,
             not_covered,
             doubts,
+            cost,
         })
     }
 }

@@ -17,11 +17,10 @@ const FILE: &str = "predictions.json";
 const INSTRUCTIONS_MAX: u64 = 500_000_000;
 
 /// More are not steered to.
-const PAIRS_MAX: u64 = 64;
-/// Of a long program there are fewer, but these.
-const PAIRS_MIN: u64 = 8;
-/// What steering to all of them may cost, in instructions: some minutes.
-const COST_MAX: u64 = 50_000_000_000;
+const PAIRS_MAX: usize = 64;
+
+/// What steering to all of them may cost, in instructions: some minutes. Those that are left then are not steered to.
+pub(super) const COST_MAX: u64 = 60_000_000_000;
 
 /// Runs after which a pair that was not brought together is given up.
 pub(super) const RUNS_MAX: u32 = 30;
@@ -53,18 +52,9 @@ pub(super) fn put_aside(
     let is_seen = |race: &Race| race.found_by.iter().any(|by| by == Algorithm::Hb.name());
     let (seen, mut predicted): (Vec<Race>, Vec<Race>) = all.into_iter().partition(is_seen);
     findings.races = seen;
-    let left_out = leave_out(&mut predicted, instructions);
-    if left_out > 0 {
-        findings.coverage.push(CoverageNote {
-            help: Some("`verdict confirm` steers to all of them".to_owned()),
-            ..note(
-                Stage::Confirm,
-                format!(
-                    "{left_out} pairs of accesses that could race in another run were not steered to: there are too many"
-                ),
-            )
-        });
-    }
+    let left_out = predicted.len().saturating_sub(PAIRS_MAX);
+    predicted.truncate(PAIRS_MAX);
+    findings.coverage.extend(not_steered_to(left_out));
     work.folder
         .keep_data(FILE, &predicted)
         .map_err(CliError::bad_input)
@@ -84,10 +74,8 @@ pub(super) fn keep_confirmed(findings: &mut ProgramFindings, seen: usize) {
     let apart = apart.count();
     let confirmed = predicted.into_iter().filter(|race| met(race) == Some(true));
     findings.races.extend(confirmed);
-    let pairs = match apart {
-        0 => return,
-        1 => "1 pair".to_owned(),
-        number => format!("{number} pairs"),
+    let Some(pairs) = count(apart) else {
+        return;
     };
     findings.coverage.push(CoverageNote {
         help: Some("`verdict confirm` tries more runs, and names them".to_owned()),
@@ -98,13 +86,24 @@ pub(super) fn keep_confirmed(findings: &mut ProgramFindings, seen: usize) {
     });
 }
 
-/// How many there are too many.
-fn leave_out(predicted: &mut Vec<Race>, instructions: u64) -> usize {
-    let one = instructions.saturating_mul(u64::from(RUNS_MAX)).max(1);
-    let room = (COST_MAX / one).clamp(PAIRS_MIN, PAIRS_MAX) as usize;
-    let left_out = predicted.len().saturating_sub(room);
-    predicted.truncate(room);
-    left_out
+/// Those that there was no room for.
+pub(super) fn not_steered_to(pairs: usize) -> Option<CoverageNote> {
+    let what = format!(
+        "{} of accesses that could race in another run were not steered to: there are too many",
+        count(pairs)?
+    );
+    Some(CoverageNote {
+        help: Some("`verdict confirm` steers to all of them".to_owned()),
+        ..note(Stage::Confirm, what)
+    })
+}
+
+fn count(pairs: usize) -> Option<String> {
+    match pairs {
+        0 => None,
+        1 => Some("1 pair".to_owned()),
+        _ => Some(format!("{pairs} pairs")),
+    }
 }
 
 fn note(stage: Stage, what: impl Into<String>) -> CoverageNote {
@@ -112,5 +111,46 @@ fn note(stage: Stage, what: impl Into<String>) -> CoverageNote {
         stage: stage.word().to_owned(),
         what: what.into(),
         help: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use verdict_findings::{Program, Schema, Verdict};
+
+    fn race(id: usize, confirmed: Option<bool>) -> Race {
+        let verdict = confirmed.map(|confirmed| Verdict {
+            confirmed: Some(confirmed),
+            ..Verdict::default()
+        });
+        let text = serde_json::json!({
+            "id": id.to_string(),
+            "conflict": "output",
+            "accesses": [{"access": "write"}, {"access": "write"}],
+        });
+        Race {
+            verdict,
+            ..serde_json::from_value(text).expect("a race that says nothing else")
+        }
+    }
+
+    #[test]
+    fn only_what_met_is_a_race_and_the_others_are_counted() {
+        let mut findings = ProgramFindings::new(Schema::Verdicts1, Program::default());
+        findings.races = [None, Some(false), Some(true), Some(false), None]
+            .into_iter()
+            .enumerate()
+            .map(|(id, confirmed)| race(id, confirmed))
+            .collect();
+        keep_confirmed(&mut findings, 1);
+        let ids: Vec<&str> = findings.races.iter().map(|race| race.id.as_str()).collect();
+        assert_eq!(ids, ["0", "2"], "what was seen stays, whatever came of it");
+        let [note] = findings.coverage.as_slice() else {
+            panic!("{:?}", findings.coverage);
+        };
+        assert!(note.what.starts_with("2 pairs of accesses "), "{note:?}");
+        keep_confirmed(&mut findings, 2);
+        assert_eq!(findings.coverage.len(), 1, "nothing new to tell");
     }
 }

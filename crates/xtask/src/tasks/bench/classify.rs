@@ -47,6 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     );
     let sources = [
         root.join("benches/classify/short_segments.c"),
+        root.join("benches/classify/many_races_long.c"),
         root.join("benches/classify/many_races.c"),
         root.join("programs/papers/portend_fig1.c"),
         root.join("programs/papers/portend_fig14a.c"),
