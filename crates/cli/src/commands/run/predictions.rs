@@ -5,6 +5,7 @@
 
 use verdict_detect::Algorithm;
 use verdict_findings::{CoverageNote, ProgramFindings, Race};
+use verdict_observe::is_system_source;
 use verdict_results::Stage;
 
 use super::Work;
@@ -52,12 +53,31 @@ pub(super) fn put_aside(
     let is_seen = |race: &Race| race.found_by.iter().any(|by| by == Algorithm::Hb.name());
     let (seen, mut predicted): (Vec<Race>, Vec<Race>) = all.into_iter().partition(is_seen);
     findings.races = seen;
+    let known = predicted.len();
+    predicted.retain(|race| !is_in_language(race));
+    if let Some(pairs) = count(known - predicted.len()) {
+        findings.coverage.push(note(
+            Stage::Confirm,
+            format!(
+                "{pairs} of accesses that could race in another run, by the language's own library, were not steered to"
+            ),
+        ));
+    }
     let left_out = predicted.len().saturating_sub(PAIRS_MAX);
     predicted.truncate(PAIRS_MAX);
     findings.coverage.extend(not_steered_to(left_out));
     work.folder
         .keep_data(FILE, &predicted)
         .map_err(CliError::bad_input)
+}
+
+/// True if nothing of the program's own had a part in it: a thread of Rust's begins and ends with such accesses, and the locks that
+/// protect them have no names.
+fn is_in_language(race: &Race) -> bool {
+    race.accesses.iter().all(|access| {
+        let file = access.file.as_deref();
+        file.is_some_and(is_system_source)
+    })
 }
 
 /// Those that were put aside, to be steered to.
@@ -133,6 +153,19 @@ mod tests {
             verdict,
             ..serde_json::from_value(text).expect("a race that says nothing else")
         }
+    }
+
+    #[test]
+    fn what_a_language_does_by_itself_is_told_from_what_the_program_has_it_do() {
+        let mut predicted = race(0, None);
+        let [first, second] = &mut predicted.accesses;
+        first.file = Some("/rustc/59807616/library/core/src/ptr/mod.rs".to_owned());
+        second.file = Some("/home/me/shop.rs".to_owned());
+        assert!(!is_in_language(&predicted));
+        predicted.accesses[1] = predicted.accesses[0].clone();
+        assert!(is_in_language(&predicted));
+        predicted.accesses[1].file = None;
+        assert!(!is_in_language(&predicted), "nobody knows");
     }
 
     #[test]
