@@ -239,8 +239,8 @@ const BATCH: usize = 10;
 /// Runs whose seed is a multiple of this meet at the sites of other races. All that a run does follows from its seed.
 const MEETING: u64 = 4;
 
-/// Runs that did not bring anybody here, after which the way is changed.
-const ALONE: u32 = 20;
+/// Fewer hits than one in so many runs are rare, once there were as many.
+const RARE: u32 = 20;
 
 /// How much longer a run may be that did not end.
 const LONGER: u64 = 20;
@@ -294,15 +294,15 @@ struct Steered<'a> {
 }
 
 impl Steered<'_> {
-    /// `alone`: the runs before did not bring anybody here. What it takes is likely to be what other races do, so most of the
-    /// runs from then on meet at those.
-    fn seed(&self, run: u64, alone: bool) -> u64 {
+    /// `rare`: the runs before hardly ever brought two threads here. What it takes is likely to be what other races do, so most of
+    /// the runs from then on meet at those.
+    fn seed(&self, run: u64, rare: bool) -> u64 {
         if let Some(seed) = self.options.run_seed {
             return seed;
         }
         // Short numbers are easier to type again, and 48 bits are more than enough.
         let drawn = SplitMix::new(self.seed ^ run).next_u64() >> 16;
-        match alone && !run.is_multiple_of(MEETING) {
+        match rare && !run.is_multiple_of(MEETING) {
             true => drawn - drawn % MEETING,
             false => drawn,
         }
@@ -352,10 +352,10 @@ impl Steered<'_> {
             {
                 break;
             }
-            let alone = made.hits == 0 && made.runs >= ALONE;
+            let rare = made.runs >= RARE && made.hits * RARE < made.runs;
             let seeds: Vec<(u64, u64)> = batch
                 .iter()
-                .map(|number| (*number, self.seed(*number, alone)))
+                .map(|number| (*number, self.seed(*number, rare)))
                 .collect();
             runs.extend(self.batch(&seeds, &mut |run| {
                 made.runs += 1;
