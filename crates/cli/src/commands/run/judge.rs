@@ -175,7 +175,10 @@ impl Asker<'_> {
             _ => {
                 let options = verdict_confirm::Options {
                     runs: work.args.runs,
-                    cost_max: Some(COST_MAX),
+                    cost_max: Some(match predicted {
+                        true => predictions::COST_EACH,
+                        false => COST_MAX,
+                    }),
                     give_up_after: predicted.then_some(predictions::RUNS_MAX),
                     seed: self.config.seed,
                     jobs,

@@ -23,6 +23,9 @@ const PAIRS_MAX: usize = 64;
 /// What steering to all of them may cost, in instructions: some minutes. Those that are left then are not steered to.
 pub(super) const COST_MAX: u64 = 60_000_000_000;
 
+/// Of that, what steering to one may cost, so that many have their turn.
+pub(super) const COST_EACH: u64 = COST_MAX / 24;
+
 /// Runs after which a pair that was not brought together is given up.
 pub(super) const RUNS_MAX: u32 = 30;
 
