@@ -1,4 +1,4 @@
-/* Four data races, from the worst that `verdict` tells apart to the harmless ones.
+/* Five data races, from the worst that `verdict` tells apart to the harmless ones.
  *
  *     cc -g -pthread examples/classes.c -o classes
  *
@@ -13,14 +13,17 @@ struct order {
 
 static struct order *order;  /* spec-violated: the worker takes it away, perhaps before main has looked */
 static int delivered;        /* output-differs: printed by main, perhaps before the worker has counted */
+static int price;            /* single-ordering: the worker does not look before main has opened */
 static volatile int opened;  /* k-witness-harmless: the worker that reads too early reads again */
 static int used;             /* k-witness-harmless: both write the same, and nobody minds who is last */
+static int paid;             /* the worker's own: no race */
 
 static void *worker(void *unused)
 {
     used = 1;
     while (!opened)
         ;
+    paid = price;
     delivered = 1;
     order = NULL;
     return unused;
@@ -35,6 +38,7 @@ int main(void)
     pthread_create(&thread, NULL, worker, NULL);
 
     used = 1;
+    price = 30;
     opened = 1;
     printf("delivered: %d\n", delivered);
     printf("order: %d\n", order->number);

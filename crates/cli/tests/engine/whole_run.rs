@@ -73,6 +73,7 @@ fn races_of_the_example_are_reported_and_remembered() {
         "    opened = 1;",
         "    order = NULL;",
         "    delivered = 1;",
+        "    price = 30;",
     ] {
         let place = format!("classes.c:{}:", line_of(line));
         assert!(text.contains(&place), "{place}: {text}");
@@ -87,7 +88,13 @@ fn races_of_the_example_are_reported_and_remembered() {
     {
         let replayed = run(folder.path(), &["replay", command]);
         let ended = replayed.status.code();
-        assert!(matches!(ended, Some(0 | 139)), "{command}: {replayed:?}");
+        // Where only one order is possible, the recording of the other one shows how far that comes, and what everybody waits for.
+        let stopped = String::from_utf8_lossy(&replayed.stderr)
+            .contains("the program was stopped after as many instructions as it was to have");
+        assert!(
+            matches!(ended, Some(0 | 139)) || (ended == Some(3) && stopped),
+            "{command}: {replayed:?}"
+        );
     }
     assert!(text.contains("new: not seen in earlier runs"), "{text}");
     // The same run again has nothing left to do, and says the same.
@@ -145,7 +152,13 @@ fn harm_that_another_race_does_is_not_blamed_on_a_harmless_one() {
         let harmless = "k-witness-harmless";
         assert_eq!(
             classes,
-            [harmless, harmless, "output-differs", "spec-violated"],
+            [
+                harmless,
+                harmless,
+                "output-differs",
+                "single-ordering",
+                "spec-violated"
+            ],
             "seed {seed}"
         );
     }
