@@ -3,7 +3,9 @@
 use crate::blame::{Harm, Runs};
 use crate::output::difference;
 use crate::state::Compared;
-use crate::{Class, Evidence, Instance, Options, Primary, ReplayOutcome, Verdict};
+use crate::{
+    Class, Evidence, Instance, Options, Primary, ReplayOutcome, Shown, ShownOrder, Verdict,
+};
 use std::path::PathBuf;
 use verdict_confirm::{Ended, EndedKind};
 use verdict_explore::{AccessOrder, AlternateState, RacingAccess, SegmentEnd, SegmentsStart};
@@ -160,6 +162,17 @@ impl Try {
     }
 }
 
+impl Try {
+    /// How the accesses come after each other, where both come.
+    fn order(self) -> ShownOrder {
+        match self {
+            Try::Split | Try::SplitSegments(_) => ShownOrder::Between,
+            Try::Late | Try::Control(_) | Try::RecordedSegments(..) => ShownOrder::Kept,
+            Try::Alternate(_) | Try::Inside | Try::SwappedSegments(..) => ShownOrder::Turned,
+        }
+    }
+}
+
 /// What one instance came to.
 pub(crate) struct Judged {
     pub(crate) replay: Option<ReplayOutcome>,
@@ -233,6 +246,10 @@ pub(crate) fn judge(
             .not_covered
             .push("a copy of the execution was lost or ran for too long".into());
     }
+    verdict.shown = shown_by.map(|tried: Try| Shown {
+        instance: instance.clone(),
+        order: tried.order(),
+    });
     Judged {
         replay,
         verdict,
@@ -388,6 +405,7 @@ pub(crate) fn merge(all: &mut Verdict, judged: Judged) {
         all.looping = one.looping;
         all.output = one.output.or(all.output.take());
         all.evidence = one.evidence;
+        all.shown = one.shown;
     }
     all.otherwise = all_certain.filter(|certain| Some(*certain) != all.class);
 }

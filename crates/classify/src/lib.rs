@@ -23,7 +23,7 @@ pub use instances::Instance;
 pub use output::OutputDifference;
 pub use primary::{Primary, classify};
 pub use state::{ReplayOutcome, WordDifference};
-pub use verdict::{Class, Evidence, InstanceCounts, Verdict};
+pub use verdict::{Class, Evidence, InstanceCounts, Shown, ShownOrder, Verdict};
 
 use std::collections::BTreeSet;
 use std::time::Duration;

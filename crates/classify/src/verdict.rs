@@ -1,6 +1,6 @@
 //! What a race can do.
 
-use crate::{OutputDifference, ReplayOutcome, WordDifference};
+use crate::{Instance, OutputDifference, ReplayOutcome, WordDifference};
 use std::path::PathBuf;
 use verdict_confirm::Ended;
 use verdict_protocol::{CallStack, Looping, WaitingThread};
@@ -52,6 +52,28 @@ pub struct Verdict {
     pub evidence: Vec<Evidence>,
     /// What was not tried, in sentences.
     pub not_covered: Vec<String>,
+    /// The instance that shows the class.
+    pub shown: Option<Shown>,
+}
+
+/// An instance, and how its accesses were put in order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shown {
+    /// As it was recorded.
+    pub instance: Instance,
+    /// As it shows the class.
+    pub order: ShownOrder,
+}
+
+/// An order of two accesses that is not simply the recorded one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShownOrder {
+    /// The second one first.
+    Turned,
+    /// The second one between the load and the store of the first.
+    Between,
+    /// As recorded, but right after each other.
+    Kept,
 }
 
 /// Instances of a race, by what replay analysis says of them.
@@ -112,6 +134,7 @@ impl Verdict {
             words: Vec::new(),
             evidence: Vec::new(),
             not_covered: Vec::new(),
+            shown: None,
         }
     }
 }

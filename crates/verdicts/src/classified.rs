@@ -2,6 +2,7 @@
 
 use crate::confirmed::{kind, sites};
 use crate::names::Names;
+use crate::orders::orders;
 use crate::property::{PropertyError, properties};
 use crate::{Doubts, Modules};
 use std::path::Path;
@@ -57,7 +58,7 @@ pub fn classify_findings(
     let (primary, verdicts) = classify(config, launch, &races, &options, folder, progress)?;
     let mut names = Names::default();
     let mut doubts = Doubts::new(primary.violation().map(|ended| ended.detail.clone()));
-    for (index, verdict) in indices.into_iter().zip(verdicts) {
+    for ((index, asked), verdict) in indices.into_iter().zip(&races).zip(verdicts) {
         let race = &mut findings.races[index];
         for what in &verdict.not_covered {
             findings.coverage.push(CoverageNote {
@@ -69,8 +70,11 @@ pub fn classify_findings(
         if let Some(otherwise) = verdict.if_explained() {
             doubts.add(&race.id, class(otherwise), verdict.k);
         }
-        let known = race.verdict.get_or_insert_with(told::Verdict::default);
-        fill(known, &verdict, &primary, places.mapped(), &mut names);
+        let mut known = race.verdict.take().unwrap_or_default();
+        fill(&mut known, &verdict, &primary, places.mapped(), &mut names);
+        let ordered_by = known.ordered_by.as_deref();
+        known.orders = orders(race, &asked.first, &verdict, &primary, ordered_by);
+        race.verdict = Some(known);
     }
     Ok(doubts)
 }

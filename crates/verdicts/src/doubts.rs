@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use verdict_findings::{
-    Class, ConsequenceKind, CoverageNote, Frame, ProgramFindings, Race, Verdict,
+    Class, ConsequenceKind, CoverageNote, Frame, ProgramFindings, Race, Verdict, WhichOrder,
 };
 
 /// What is not certain yet. Races may be classified one at a time: what is found out about each is added up.
@@ -98,6 +98,11 @@ fn take_back(verdict: &mut Verdict, doubt: &Doubt) {
     verdict.consequence = None;
     if doubt.class != Class::OutputDiffers {
         verdict.output_difference = None;
+    }
+    for order in &mut verdict.orders {
+        if order.order == WhichOrder::Alternate {
+            "comes to the same, but for what another race does".clone_into(&mut order.ends);
+        }
     }
     verdict.k = (doubt.class == Class::KWitnessHarmless).then_some(doubt.k);
     verdict.why = Some(match doubt.class {

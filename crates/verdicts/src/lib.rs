@@ -9,6 +9,7 @@ mod doubts;
 mod lines;
 mod modules;
 mod names;
+mod orders;
 mod property;
 
 pub use classified::classify_findings;

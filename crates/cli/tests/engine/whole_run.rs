@@ -96,6 +96,18 @@ fn races_of_the_example_are_reported_and_remembered() {
             "{command}: {replayed:?}"
         );
     }
+    let crash = line_of("    order = NULL;");
+    let both_orders = [
+        format!("\n    T1 * writes order (classes.c:{crash})"),
+        "=> segmentation fault (SIGSEGV)\n".to_owned(),
+        "\n  => writes delivered: 0 ".to_owned(),
+        "=> writes delivered: 1\n".to_owned(),
+        "T0 * is kept from writing price\n".to_owned(),
+        "=> thread 1 spins at classes.c:".to_owned(),
+    ];
+    for told in both_orders {
+        assert!(text.contains(&told), "{told}: {text}");
+    }
     assert!(text.contains("new: not seen in earlier runs"), "{text}");
     // The same run again has nothing left to do, and says the same.
     let again = run(folder.path(), &RUN);
