@@ -12,13 +12,15 @@ use crate::tools::tool;
 
 /// A folder with the bundled example that has one race of each class, built.
 fn project() -> TempDir {
-    built("../../examples/classes.c", "classes")
+    built("../../examples", "classes.c")
 }
 
 /// A folder with one program, built from a source file.
-fn built(source: &str, program: &str) -> TempDir {
+fn built(sources: &str, file: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join(sources);
+    let source = sources.join(file);
+    let program = file.trim_end_matches(".c");
     let built = Command::new(tool("gcc", "gcc"))
         .args(["-g", "-pthread", "-o", program])
         .arg(source.canonicalize().unwrap())
@@ -179,7 +181,7 @@ fn harm_that_another_race_does_is_not_blamed_on_a_harmless_one() {
 /// Nothing races in the recorded run, where one thread is done before the other begins.
 #[test]
 fn what_only_chance_has_ordered_is_brought_together_and_judged() {
-    let folder = built("tests/engine/guests/counted_out.c", "counted_out");
+    let folder = built("tests/engine/guests", "counted_out.c");
     let detected = run(folder.path(), &["detect", "--", "./counted_out"]);
     assert_eq!(detected.status.code(), Some(0), "{detected:?}");
     let ended = run(folder.path(), &["run", "--", "./counted_out"]);
