@@ -64,6 +64,7 @@ enum Part {
 }
 
 /// A trace: its name, threads, locations, how rare critical sections are.
+#[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
     threads: u32,
@@ -155,7 +156,7 @@ struct Made {
 impl Bench {
     /// Makes a trace and its blocks, unless they are there.
     fn make(&self, kind: &Kind, events: u64) -> Result<Made, String> {
-        let name = format!("{}-{}-{events}", kind.name, kind.threads);
+        let name = format!("{}-{}-{}-{events}", kind.name, kind.threads, kind.locations);
         let made = Made {
             trace: self.folder.join(format!("{name}.vtrace")),
             blocks: self.folder.join(format!("{name}.blocks")),
@@ -310,7 +311,13 @@ impl Bench {
             );
         }
         for kind in kinds {
-            let half = self.make(kind, events / 2)?;
+            // Twice the events on the same memory would also be twice as often on what others use: as much is shared only
+            // where the memory grows with them.
+            let smaller = Kind {
+                locations: kind.locations / 2,
+                ..**kind
+            };
+            let half = self.make(&smaller, events / 2)?;
             let whole = self.make(kind, events)?;
             if self.prepare {
                 continue;
