@@ -184,19 +184,38 @@ fn access(stop: &WatchedStop, (address, len, write): (u64, u64, bool)) -> Racing
     }
 }
 
-/// Which instances are tried: some at equal distances, of those whose accesses could have met, if there are any.
-pub(crate) fn chosen(instances: &[Instance], max: usize) -> Vec<Instance> {
+/// Which instances are tried: some at equal distances, of those whose accesses could have met, if there are any. And the first one
+/// of all: a thread that comes before everything the other one did may see what no order of two accesses that met shows.
+pub(crate) fn chosen(instances: &[Instance], max: usize) -> Vec<Tried> {
     let adjacent: Vec<&Instance> = instances.iter().filter(|one| one.adjacent).collect();
-    let from: Vec<&Instance> = match adjacent.is_empty() {
-        true => instances.iter().collect(),
-        false => adjacent,
-    };
-    if from.len() <= max {
-        return from.into_iter().cloned().collect();
+    if adjacent.is_empty() {
+        return spread(&instances.iter().collect::<Vec<_>>(), max);
     }
-    (0..max)
-        .map(|index| from[index * from.len() / max].clone())
-        .collect()
+    let first = instances.first().filter(|first| !first.adjacent && max > 1);
+    let first = first.map(|first| Tried {
+        instance: first.clone(),
+        besides: true,
+    });
+    let met = spread(&adjacent, max - usize::from(first.is_some()));
+    first.into_iter().chain(met).collect()
+}
+
+/// An instance that is tried.
+pub(crate) struct Tried {
+    pub instance: Instance,
+    /// Others of its race met, and this one did not: that its other order is not possible says nothing of the race.
+    pub besides: bool,
+}
+
+/// So many of these, at equal distances.
+fn spread(instances: &[&Instance], max: usize) -> Vec<Tried> {
+    let count = instances.len().min(max);
+    let nth = |index: usize| instances[index * instances.len() / count].clone();
+    let tried = (0..count).map(|index| Tried {
+        instance: nth(index),
+        besides: false,
+    });
+    tried.collect()
 }
 
 #[cfg(test)]
@@ -267,7 +286,10 @@ mod tests {
             .collect();
         let all = instances(&race(), &stops);
         assert_eq!(all.len(), 999);
-        let tried: Vec<u64> = chosen(&all, 4).iter().map(|i| i.retired).collect();
+        let tried: Vec<u64> = chosen(&all, 4)
+            .iter()
+            .map(|one| one.instance.retired)
+            .collect();
         assert_eq!(tried, [0, 249, 499, 749]);
     }
 
@@ -317,8 +339,16 @@ mod tests {
             stop(2, 0x20, 0x100, true, 4),
         ];
         let found = instances(&race(), &stops);
-        let tried: Vec<u64> = chosen(&found, 4).iter().map(|one| one.retired).collect();
+        let tried: Vec<u64> = chosen(&found, 4)
+            .iter()
+            .map(|one| one.instance.retired)
+            .collect();
         assert_eq!(found.len(), 2);
-        assert_eq!(tried, [2]);
+        assert_eq!(found.iter().filter(|one| one.adjacent).count(), 1);
+        assert_eq!(
+            tried,
+            [1, 2],
+            "the one that met, and what comes first of all"
+        );
     }
 }

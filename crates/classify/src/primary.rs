@@ -2,9 +2,9 @@
 
 use crate::alternates::{Try, evidence, judge, merge, tries};
 use crate::blame::Scene;
-use crate::instances::{chosen, instances};
+use crate::instances::{Tried, chosen, instances};
 use crate::state::{Came, Compared, came, compare, mirrored, same_ends};
-use crate::{ClassifyError, Instance, Options, Race, ReplayOutcome, Verdict};
+use crate::{Class, ClassifyError, Instance, Options, Race, ReplayOutcome, Verdict};
 use std::path::{Path, PathBuf};
 use verdict_confirm::Ended;
 use verdict_explore::SegmentEnd;
@@ -67,7 +67,8 @@ pub fn classify(
     }
     let mut verdicts: Vec<Verdict> = races.iter().map(|_| Verdict::unknown()).collect();
     let plan = plan(races, &primary, options, &mut verdicts);
-    for (done, (race, instance)) in plan.iter().enumerate() {
+    for (done, (race, tried)) in plan.iter().enumerate() {
+        let instance = &tried.instance;
         progress(done, plan.len());
         let moment = Moment::At {
             thread: instance.first.thread,
@@ -84,6 +85,7 @@ pub fn classify(
             primary: &primary,
             options,
             instance,
+            besides: tried.besides,
         };
         let file = folder.join(format!("{}-{}.vrec", races[*race].id, done + 1));
         at.try_all(&mut verdicts[*race], file)?;
@@ -164,7 +166,7 @@ fn plan(
     primary: &Primary,
     options: &Options,
     verdicts: &mut [Verdict],
-) -> Vec<(usize, Instance)> {
+) -> Vec<(usize, Tried)> {
     let mut plan = Vec::new();
     for (index, race) in races.iter().enumerate() {
         let all = instances(race, &primary.exploration.stops);
@@ -181,9 +183,9 @@ fn plan(
                 .not_covered
                 .push("the execution has more instances than were looked at".into());
         }
-        plan.extend(tried.into_iter().map(|instance| (index, instance)));
+        plan.extend(tried.into_iter().map(|tried| (index, tried)));
     }
-    plan.sort_by_key(|(index, instance)| (instance.retired, *index));
+    plan.sort_by_key(|(index, tried)| (tried.instance.retired, *index));
     plan
 }
 
@@ -193,6 +195,8 @@ struct At<'a> {
     primary: &'a Primary,
     options: &'a Options,
     instance: &'a Instance,
+    /// As [`Tried::besides`].
+    besides: bool,
 }
 
 impl At<'_> {
@@ -378,6 +382,14 @@ impl At<'_> {
             false => self.try_each(&tries(self.options, self.instance))?,
         };
         let mut judged = judge(self.primary, self.instance, compared, &results);
+        let possible = match judged.verdict.class {
+            Some(class) => class != Class::SingleOrdering,
+            None => judged.replay != Some(ReplayOutcome::ReplayFailure),
+        };
+        if self.besides && !possible {
+            verdict.instances.not_tried += 1;
+            return Ok(());
+        }
         let is_news = verdict
             .class
             .is_none_or(|class| judged.verdict.class < Some(class));

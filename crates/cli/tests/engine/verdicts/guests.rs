@@ -88,6 +88,14 @@ fn ten_thousand_instances_of_a_race() {
     }
 }
 
+#[test]
+fn a_thread_may_come_before_all_that_the_other_one_does() {
+    let race = only(races("judged_first.c"));
+    assert_eq!(race["class"], "output-differs");
+    let written = ["primary", "alternate"].map(|side| &race["output_difference"][side]["text"]);
+    assert_eq!(written, ["some\n", "none\n"]);
+}
+
 /// The race on a variable.
 fn on<'a>(races: &'a [Value], variable: &str) -> &'a Value {
     let named = |race: &&Value| race["variable"]["name"] == variable;
