@@ -45,8 +45,11 @@ pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
     let mut findings = read.ok_or_else(|| CliError::cannot_run("a stage was left out"))?;
     findings.schema = Schema::Verdicts1;
     let seen = findings.races.len();
+    let (mut spent, mut left_out) = (0_u64, 0);
     if stage == Stage::Confirm {
-        findings.races.extend(predictions::take(work)?);
+        let predictions = predictions::take(work)?;
+        findings.races.extend(predictions.pairs);
+        left_out = predictions.left_out;
     }
     // What came from outside then, clients and their requests, comes again.
     let (config, launch) = followed(&work.folder.recording())?;
@@ -58,7 +61,6 @@ pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
     };
     let (ids, mut refusal) = (ids(&findings), None);
     let (mut asked, mut doubts) = (0, Doubts::default());
-    let (mut spent, mut left_out) = (0_u64, 0);
     for (index, id) in ids.iter().enumerate() {
         if spent > predictions::COST_MAX {
             left_out += 1;

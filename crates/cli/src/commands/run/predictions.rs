@@ -3,6 +3,7 @@
 //! What ordered them then may be chance, a counter for example that both threads happened to update in between. They are no
 //! races until a steered run has brought them together, and no report names them before.
 
+use serde::{Deserialize, Serialize};
 use verdict_detect::Algorithm;
 use verdict_findings::{CoverageNote, ProgramFindings, Race};
 use verdict_observe::is_system_source;
@@ -37,7 +38,16 @@ pub(super) fn algorithms(instructions: u64) -> &'static [Algorithm] {
     }
 }
 
-/// Puts those among the findings aside until they are steered to, and tells of those that will not be.
+/// What is put aside until it is steered to.
+#[derive(Serialize, Deserialize, Default)]
+pub(super) struct Predictions {
+    /// As many as there is room for.
+    pub pairs: Vec<Race>,
+    /// How many others there are.
+    pub left_out: usize,
+}
+
+/// Puts those among the findings aside.
 pub(super) fn put_aside(
     findings: &mut ProgramFindings,
     instructions: u64,
@@ -68,10 +78,12 @@ pub(super) fn put_aside(
     }
     let left_out = predicted.len().saturating_sub(PAIRS_MAX);
     predicted.truncate(PAIRS_MAX);
-    findings.coverage.extend(not_steered_to(left_out));
-    work.folder
-        .keep_data(FILE, &predicted)
-        .map_err(CliError::bad_input)
+    let aside = Predictions {
+        pairs: predicted,
+        left_out,
+    };
+    let kept = work.folder.keep_data(FILE, &aside);
+    kept.map_err(CliError::bad_input)
 }
 
 /// True if nothing of the program's own had a part in it: a thread of Rust's begins and ends with such accesses, and the locks that
@@ -84,7 +96,7 @@ fn is_in_language(race: &Race) -> bool {
 }
 
 /// Those that were put aside, to be steered to.
-pub(super) fn take(work: &Work) -> Result<Vec<Race>, CliError> {
+pub(super) fn take(work: &Work) -> Result<Predictions, CliError> {
     let kept = work.folder.data(FILE).map_err(CliError::bad_input)?;
     Ok(kept.unwrap_or_default())
 }
