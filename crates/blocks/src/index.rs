@@ -8,7 +8,7 @@ use crate::bytes::{Cursor, Expected, count_of, put, put_text};
 use crate::store::{INDEX, Store};
 use crate::units::{Shared, Unit};
 
-const MAGIC: &[u8; 8] = b"vblocks1";
+const MAGIC: &[u8; 8] = b"vblocks2";
 const THREAD_MAGIC: &[u8; 8] = b"vblockt1";
 /// Magic, raw and packed length, checksum.
 const HEADER: u64 = 8 + 8 + 8 + 4;
@@ -198,10 +198,17 @@ impl Index {
         for site in 0..self.sites {
             put_text(&mut out, &self.names.site(SiteId(site)));
         }
-        for addr in spoken_of(&self.shared) {
-            let name = self.names.location_name(Addr(addr));
-            put(&mut out, u64::from(name.is_some()));
-            put_text(&mut out, name.unwrap_or(""));
+        let named = spoken_of(&self.shared);
+        let named = named
+            .into_iter()
+            .filter_map(|addr| Some((addr, self.names.location_name(Addr(addr))?)));
+        let named: Vec<(u64, &str)> = named.collect();
+        put(&mut out, named.len() as u64);
+        let mut last = 0;
+        for (addr, name) in named {
+            put(&mut out, addr - last);
+            put_text(&mut out, name);
+            last = addr;
         }
         out
     }
@@ -232,12 +239,11 @@ impl Index {
         for _ in 0..sites {
             names.push_site(cursor.text()?);
         }
-        for addr in spoken_of(&shared) {
-            let named = cursor.varint()?;
-            let name = cursor.text()?;
-            if named != 0 {
-                names.name_location(Addr(addr), name);
-            }
+        let mut addr = 0u64;
+        for _ in 0..count_of(cursor, 2)? {
+            let step = cursor.varint()?;
+            addr = addr.checked_add(step).ok_or("a location in memory")?;
+            names.name_location(Addr(addr), cursor.text()?);
         }
         match cursor.remaining() {
             0 => Ok(Index {

@@ -12,7 +12,7 @@ use crate::record::{NONE, Record};
 use crate::run::{Runner, TaskResult};
 
 /// Records per chunk: growing a list copies nothing, and an almost empty one wastes little.
-const CHUNK: usize = 512;
+const CHUNK: usize = 2048;
 
 /// Records for one task, as they come.
 #[derive(Default, Clone)]
@@ -166,23 +166,27 @@ fn run_round(runner: &Runner, shards: &[Shard]) -> Result<(), BlocksError> {
     drop(read);
     let mut largest_first: Vec<usize> = (0..shards.len()).collect();
     largest_first.sort_by_key(|&nth| std::cmp::Reverse(shards[nth].records));
-    let start = || Kernel::new(runner.order, runner.order.threads());
-    let work = |kernel: &mut Kernel, job: usize| {
+    let start = || {
+        let kernel = Kernel::new(runner.order, runner.order.threads());
+        (kernel, ByUnit::default())
+    };
+    let work = |(kernel, by_unit): &mut (Kernel, ByUnit), job: usize| {
         let nth = largest_first[job];
         let chunks = std::mem::take(&mut *gathered[nth].lock().expect("nobody panics with it"));
-        let result = look(runner, &shards[nth], &chunks, kernel);
+        by_unit.fill(&shards[nth], &chunks);
+        drop(chunks);
+        let result = look(runner, &shards[nth], by_unit, kernel);
         (runner.done)(shards[nth].task, result)
     };
     in_parallel(runner.options.workers, shards.len(), start, work)?;
     Ok(())
 }
 
-fn look(runner: &Runner, shard: &Shard, chunks: &[Vec<Record>], kernel: &mut Kernel) -> TaskResult {
+fn look(runner: &Runner, shard: &Shard, by_unit: &mut ByUnit, kernel: &mut Kernel) -> TaskResult {
     let mut result = TaskResult::new(runner.options.by);
-    let (mut records, ends) = by_unit(shard, chunks);
     let mut start = 0;
-    for (unit, &end) in (shard.from..shard.to).zip(&ends) {
-        let of_unit = &mut records[start..end];
+    for (unit, &end) in (shard.from..shard.to).zip(&by_unit.ends) {
+        let of_unit = &mut by_unit.records[start..end];
         start = end;
         let key = |record: &Record| u64::from(record.block) << 32 | u64::from(record.offset);
         of_unit.sort_unstable_by_key(key);
@@ -194,32 +198,44 @@ fn look(runner: &Runner, shard: &Shard, chunks: &[Vec<Record>], kernel: &mut Ker
     result
 }
 
-/// All records, by unit, and where those of each unit end.
-fn by_unit(shard: &Shard, chunks: &[Vec<Record>]) -> (Vec<Record>, Vec<usize>) {
-    let mut ends = vec![0usize; (shard.to - shard.from) as usize];
-    for record in chunks.iter().flatten() {
-        ends[(record.unit - shard.from) as usize] += 1;
+/// The records of one shard after the other. Keeps its memory, as [`Buffers`] do.
+#[derive(Default)]
+struct ByUnit {
+    records: Vec<Record>,
+    /// Where those of each unit end.
+    ends: Vec<usize>,
+}
+
+impl ByUnit {
+    /// Puts the records of a shard in order of their units.
+    fn fill(&mut self, shard: &Shard, chunks: &[Vec<Record>]) {
+        let ByUnit { records, ends } = self;
+        ends.clear();
+        ends.resize((shard.to - shard.from) as usize, 0);
+        for record in chunks.iter().flatten() {
+            ends[(record.unit - shard.from) as usize] += 1;
+        }
+        let mut total = 0;
+        for end in ends.iter_mut() {
+            let count = *end;
+            *end = total;
+            total += count;
+        }
+        let nothing = Record {
+            unit: NONE,
+            block: 0,
+            what: crate::record::What(0),
+            count: 0,
+            offset: 0,
+            previous: NONE,
+        };
+        // What is left from before is written over: only what is longer than that is made.
+        records.resize(total, nothing);
+        // What is a start now has moved on to the end when all are placed.
+        for record in chunks.iter().flatten() {
+            let at = &mut ends[(record.unit - shard.from) as usize];
+            records[*at] = *record;
+            *at += 1;
+        }
     }
-    let mut total = 0;
-    for end in &mut ends {
-        let count = *end;
-        *end = total;
-        total += count;
-    }
-    let nothing = Record {
-        unit: NONE,
-        block: 0,
-        what: crate::record::What(0),
-        count: 0,
-        offset: 0,
-        previous: NONE,
-    };
-    let mut records = vec![nothing; total];
-    // What is a start now has moved on to the end when all are placed.
-    for record in chunks.iter().flatten() {
-        let at = &mut ends[(record.unit - shard.from) as usize];
-        records[*at] = *record;
-        *at += 1;
-    }
-    (records, ends)
 }
