@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How often a running program is looked at. Its times are known to this precision.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+/// How often a running program's memory is looked at. To look takes time from the program, which may want all processors.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// What a run took.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +37,7 @@ fn once(command: &mut Command, allowed: &[i32]) -> Result<Run, String> {
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| format!("{line}: {error}"))?;
-    let peak_bytes = watch(&child);
-    let seconds = started.elapsed().as_secs_f64();
+    let (seconds, peak_bytes) = watch(&child, started)?;
     let cpu_seconds = cpu_seconds(&child);
     let status = child.wait().map_err(|error| format!("{line}: {error}"))?;
     if !status.code().is_some_and(|code| allowed.contains(&code)) {
@@ -49,22 +50,35 @@ fn once(command: &mut Command, allowed: &[i32]) -> Result<Run, String> {
     })
 }
 
-/// Waits until the child has ended, without taking its remains away, and says how much memory it had.
-fn watch(child: &Child) -> u64 {
+/// Waits until the child has ended, without taking its remains away, and says how long that took and how much memory it had.
+fn watch(child: &Child, started: Instant) -> Result<(f64, u64), String> {
+    let (ended, news) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let memory = scope.spawn(move || peak_bytes(child.id(), &news));
+        let pid = Pid::from_child(child);
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let waited = waitid(WaitId::Pid(pid), options);
+        let seconds = started.elapsed().as_secs_f64();
+        drop(ended);
+        let peak_bytes = memory.join().map_err(|_| "the watcher panicked")?;
+        waited.map_err(|error| error.to_string())?;
+        Ok((seconds, peak_bytes))
+    })
+}
+
+/// The most memory a program has had when last looked at, until it has ended.
+fn peak_bytes(pid: u32, ended: &mpsc::Receiver<()>) -> u64 {
     let mut peak_bytes = 0;
     loop {
-        let Ok(status) = fs::read_to_string(format!("/proc/{}/status", child.id())) else {
-            return peak_bytes;
-        };
-        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-        if let Some(peak) = field("VmHWM:") {
-            let kilobytes = peak.trim().trim_end_matches(" kB").parse::<u64>();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        if let Some(kilobytes) = peak.and_then(|peak| peak.trim().strip_suffix(" kB")) {
+            let kilobytes = kilobytes.parse::<u64>();
             peak_bytes = kilobytes.map_or(peak_bytes, |kilobytes| kilobytes * 1024);
         }
-        if field("State:").is_none_or(|state| state.trim().starts_with('Z')) {
+        if ended.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Disconnected) {
             return peak_bytes;
         }
-        sleep(LOOK_EVERY);
     }
 }
 
