@@ -68,12 +68,7 @@ pub struct Common {
     format: FormatArgs,
 
     /// The program and its arguments, or a recording
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "PROGRAM"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
 

@@ -56,6 +56,21 @@ fn unknown_flag() {
     );
 }
 
+/// What comes after the program is the program's; what comes before it is ours, and no program.
+#[test]
+fn a_misspelt_flag_is_not_taken_for_the_program() {
+    for command in ["run", "exec", "record", "confirm", "classify", "detect"] {
+        let arguments = [command, "--sede", "1", "--", "/bin/true"];
+        let output = verdict(Path::new("/"), &arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.starts_with("error: unexpected argument '--sede' found\n"),
+            "{command}: {said}"
+        );
+    }
+}
+
 #[test]
 fn missing_argument() {
     check(
