@@ -195,6 +195,7 @@ pub(crate) fn chosen(instances: &[Instance], max: usize) -> Vec<Tried> {
     let first = first.map(|first| Tried {
         instance: first.clone(),
         besides: true,
+        leads: false,
     });
     let met = spread(&adjacent, max - usize::from(first.is_some()));
     first.into_iter().chain(met).collect()
@@ -205,6 +206,8 @@ pub(crate) struct Tried {
     pub instance: Instance,
     /// Others of its race met, and this one did not: that its other order is not possible says nothing of the race.
     pub besides: bool,
+    /// It is followed to the end, whatever is known already.
+    pub leads: bool,
 }
 
 /// So many of these, at equal distances.
@@ -214,6 +217,7 @@ fn spread(instances: &[&Instance], max: usize) -> Vec<Tried> {
     let tried = (0..count).map(|index| Tried {
         instance: nth(index),
         besides: false,
+        leads: index == 0,
     });
     tried.collect()
 }

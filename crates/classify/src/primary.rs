@@ -85,7 +85,7 @@ pub fn classify(
             primary: &primary,
             options,
             instance,
-            besides: tried.besides,
+            tried,
         };
         let file = folder.join(format!("{}-{}.vrec", races[*race].id, done + 1));
         at.try_all(&mut verdicts[*race], file)?;
@@ -195,8 +195,7 @@ struct At<'a> {
     primary: &'a Primary,
     options: &'a Options,
     instance: &'a Instance,
-    /// As [`Tried::besides`].
-    besides: bool,
+    tried: &'a Tried,
 }
 
 impl At<'_> {
@@ -377,6 +376,7 @@ impl At<'_> {
         // What leaves the same state behind leads to the same: one such instance of a race is followed to the end.
         let same = compared.as_ref().map(|compared| compared.outcome);
         let known = verdict.class.is_some() && same == Some(ReplayOutcome::NoStateChange);
+        let known = known && !self.tried.leads;
         let results = match known || !self.options.consequences {
             true => Vec::new(),
             false => self.try_each(&tries(self.options, self.instance))?,
@@ -386,7 +386,7 @@ impl At<'_> {
             Some(class) => class != Class::SingleOrdering,
             None => judged.replay != Some(ReplayOutcome::ReplayFailure),
         };
-        if self.besides && !possible {
+        if self.tried.besides && !possible {
             verdict.instances.not_tried += 1;
             return Ok(());
         }

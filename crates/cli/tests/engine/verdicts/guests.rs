@@ -96,6 +96,14 @@ fn a_thread_may_come_before_all_that_the_other_one_does() {
     assert_eq!(written, ["some\n", "none\n"]);
 }
 
+#[test]
+fn a_thread_that_sees_the_same_before_all_writes_may_see_another_before_the_last() {
+    let race = only(races("judged_back.c"));
+    assert_eq!(race["class"], "output-differs");
+    let written = ["primary", "alternate"].map(|side| &race["output_difference"][side]["text"]);
+    assert_eq!(written, ["z", "y"]);
+}
+
 /// The race on a variable.
 fn on<'a>(races: &'a [Value], variable: &str) -> &'a Value {
     let named = |race: &&Value| race["variable"]["name"] == variable;
