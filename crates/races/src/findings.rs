@@ -7,10 +7,10 @@ use verdict_events::EventKind;
 use verdict_explain::{
     Code, CodePlace, HeapBlock, RawAccess, RawLock, RawMemory, RawRace, RawRun, RawThread, explain,
 };
-use verdict_findings::{AccessKind as Kind, LockMode, Program, ProgramFindings};
+use verdict_findings::{AccessKind as Kind, CoverageNote, LockMode, Program, ProgramFindings};
 use verdict_launch::Ending;
 use verdict_observe::{CloserLook, Closeup, HeldLock, Memory, Place, SiteInfo, ThreadOrigin};
-use verdict_protocol::{ExecutorConfig, Outcome};
+use verdict_protocol::{ExecutorConfig, Outcome, ReplayStop};
 use verdict_symbolize::MappedModule;
 
 use crate::Detected;
@@ -46,7 +46,30 @@ pub fn to_findings(
         .modules
         .first()
         .map_or_else(PathBuf::new, |(_, path, _)| path.clone());
-    explain(&run, &mut code)
+    let mut findings = explain(&run, &mut code);
+    findings.coverage.extend(cut_off(&detected.ending));
+    findings
+}
+
+/// That there was more of the program than the recording has, where that is so.
+fn cut_off(ending: &Ending) -> Option<CoverageNote> {
+    let Ending::Reported(report) = ending else {
+        return None;
+    };
+    let Outcome::ReplayStopped {
+        why: ReplayStop::RecordingEnds,
+        instructions,
+    } = &report.outcome
+    else {
+        return None;
+    };
+    Some(CoverageNote {
+        stage: "detect".to_owned(),
+        what: format!(
+            "the recording ends after {instructions} instructions: what the program did later is not known"
+        ),
+        help: Some("`verdict record info` says why it ends there".to_owned()),
+    })
 }
 
 fn program(ending: &Ending, config: &ExecutorConfig) -> Program {

@@ -269,6 +269,11 @@ fn a_cut_recording_replays_as_far_as_it_goes() {
         info.contains("ended          cut at instruction "),
         "{info}"
     );
+    let races = recorded.said(&["detect"]);
+    assert!(
+        races.contains("not covered\n  detect: the recording ends after "),
+        "{races}"
+    );
 }
 
 #[test]
