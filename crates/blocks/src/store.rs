@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use crate::BlocksError;
 
@@ -49,16 +50,36 @@ pub fn is_block_trace(path: &Path) -> bool {
 
 /// A folder of the file system.
 #[derive(Clone, Debug)]
-pub struct Folder(PathBuf);
+pub struct Folder {
+    path: PathBuf,
+    /// The file that was read last. Whoever reads a file reads on in it, mostly; and all that a trace has may be more than a process
+    /// may have open.
+    open: Arc<Mutex<Option<(String, Arc<File>)>>>,
+}
 
 impl Folder {
     /// Of a folder that exists.
     pub fn new(path: &Path) -> Folder {
-        Folder(path.to_owned())
+        Folder {
+            path: path.to_owned(),
+            open: Arc::default(),
+        }
     }
 
     fn path(&self, file: &str) -> PathBuf {
-        self.0.join(file)
+        self.path.join(file)
+    }
+
+    fn opened(&self, name: &str) -> std::io::Result<Arc<File>> {
+        let mut open = self.open.lock().expect("nobody panics with it");
+        if let Some((known, file)) = &*open
+            && known == name
+        {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(File::open(self.path(name))?);
+        *open = Some((name.to_owned(), Arc::clone(&file)));
+        Ok(file)
     }
 }
 
@@ -75,7 +96,8 @@ impl Store for Folder {
         bytes: &mut Vec<u8>,
     ) -> Result<(), BlocksError> {
         bytes.resize(length as usize, 0);
-        let read = File::open(self.path(file)).and_then(|file| file.read_exact_at(bytes, offset));
+        let read = self.opened(file);
+        let read = read.and_then(|file| file.read_exact_at(bytes, offset));
         read.map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => BlocksError::Damaged {
                 file: self.shown(file),
