@@ -1,7 +1,9 @@
 //! What copies try from the moment before an instance, and what that says.
 
 use crate::blame::{Harm, Runs};
+use crate::habit::seen;
 use crate::output::difference;
+use crate::primary::STOPS_MAX;
 use crate::state::Compared;
 use crate::{
     Class, Evidence, Instance, Options, Primary, ReplayOutcome, Shown, ShownOrder, Verdict,
@@ -17,6 +19,8 @@ use verdict_schedule::SplitMix;
 const LONGER: u64 = 5;
 /// Room for programs that are over in no time.
 const EXTRA_INSTRUCTIONS: u64 = 500_000_000;
+/// Stops at the two accesses that are noted of the other order.
+const FIRST_STOPS: usize = 1_000;
 /// Segments that are brought together may be some way apart.
 const APART_MAX: u64 = 200_000_000;
 
@@ -122,7 +126,12 @@ impl Try {
         let crash = primary.scene.as_ref().and_then(|scene| scene.instruction());
         let alternate = |first: RacingAccess, second: RacingAccess, order, seed| Request {
             watched: racing.iter().copied().chain(crash).collect(),
-            log_watched: crash.is_some(),
+            stops_max: match (crash, self) {
+                (Some(_), _) => STOPS_MAX,
+                // What the reader sees, and whether it comes back, decides how the race is called.
+                (None, Try::Alternate(None)) => FIRST_STOPS,
+                (None, _) => 0,
+            },
             instructions_max: Some(limit),
             ..Request::new(RunSchedule::Alternate {
                 first,
@@ -234,6 +243,14 @@ pub(crate) fn judge(
             verdict.class = class;
             shown_by = Some(*tried);
         }
+    }
+    let recorded = &primary.exploration.stops;
+    let seen = runs
+        .turned
+        .and_then(|turned| seen(instance, recorded, &turned.stops));
+    if let Some(seen) = seen {
+        verdict.bits = seen.bits;
+        verdict.habit = seen.habit(replay == Some(ReplayOutcome::NoStateChange));
     }
     if worse(certain, verdict.class) != certain {
         verdict.otherwise = certain.or(Some(Class::KWitnessHarmless));
@@ -382,6 +399,8 @@ pub(crate) fn merge(all: &mut Verdict, judged: Judged) {
         all.words = one.words.clone();
     }
     all.states_differ = all.states_differ.max(one.states_differ);
+    all.habit = all.habit.max(one.habit);
+    all.bits |= one.bits;
     all.k += one.k;
     for what in &one.not_covered {
         if !all.not_covered.contains(what) {

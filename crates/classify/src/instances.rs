@@ -235,6 +235,7 @@ mod tests {
             retired,
             begun: (retired, retired),
             accesses: vec![(address, 4, write)],
+            value: 0,
         }
     }
 

@@ -13,12 +13,14 @@
 
 mod alternates;
 mod blame;
+mod habit;
 mod instances;
 mod output;
 mod primary;
 mod state;
 mod verdict;
 
+pub use habit::Habit;
 pub use instances::Instance;
 pub use output::OutputDifference;
 pub use primary::{Primary, classify};
@@ -60,6 +62,8 @@ pub struct Options {
     pub segment_max: u64,
     /// Functions that end a segment: where threads synchronise.
     pub switch_points: Vec<u64>,
+    /// Those of them that take a lock.
+    pub locking: Vec<u64>,
     /// Expressions over global variables that shall hold, as written.
     pub expressions: Vec<String>,
     /// What shall hold, besides what the program itself asserts.
@@ -82,6 +86,7 @@ impl Default for Options {
             quantum: 100_000,
             segment_max: 1_000_000,
             switch_points: Vec::new(),
+            locking: Vec::new(),
             expressions: Vec::new(),
             properties: Vec::new(),
             freeing: Vec::new(),

@@ -1,6 +1,6 @@
 //! Do two runs say the same?
 
-use verdict_protocol::{Exploration, OutputPiece};
+use verdict_protocol::{CallStack, Exploration, OutputPiece, OutputPlace};
 
 /// The first place where two outputs differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,6 +15,19 @@ pub struct OutputDifference {
     pub alternate: Vec<u8>,
     /// Both say the same lines, in another order.
     pub only_interleaving: bool,
+    /// Where those stood who wrote what differs: in the primary and in the alternate.
+    pub writers: [Option<Box<CallStack>>; 2],
+}
+
+impl OutputDifference {
+    /// The byte that differs, if it was kept.
+    pub(crate) fn place(&self) -> Option<OutputPlace> {
+        let known = !self.primary.is_empty() || !self.alternate.is_empty();
+        known.then_some(OutputPlace {
+            stream: self.stream,
+            position: self.position,
+        })
+    }
 }
 
 /// Bytes shown of each side.
@@ -38,6 +51,7 @@ pub(crate) fn difference(
         primary: Vec::new(),
         alternate: Vec::new(),
         only_interleaving: false,
+        writers: [None, None],
     });
     found.or(behind)
 }
@@ -75,6 +89,7 @@ fn on_stream(
         primary: from(&a),
         alternate: from(&b),
         only_interleaving: sorted_lines(&a) == sorted_lines(&b),
+        writers: [None, None],
     })
 }
 

@@ -2,9 +2,12 @@
 
 use crate::alternates::{Try, evidence, judge, merge, tries};
 use crate::blame::Scene;
+use crate::habit::of_segments;
 use crate::instances::{Tried, chosen, instances};
 use crate::state::{Came, Compared, came, compare, mirrored, same_ends};
-use crate::{Class, ClassifyError, Instance, Options, Race, ReplayOutcome, Verdict};
+use crate::{
+    Class, ClassifyError, Instance, Options, OutputDifference, Race, ReplayOutcome, Verdict,
+};
 use std::path::{Path, PathBuf};
 use verdict_confirm::Ended;
 use verdict_explore::SegmentEnd;
@@ -13,6 +16,9 @@ use verdict_protocol::{
     ExecutorConfig, Exploration, LaterInput, MemoryChanges, Mode, Moment, Outcome, RunSchedule,
     WatchedCall,
 };
+
+/// Stops at accesses of the primary that are noted.
+pub(crate) const STOPS_MAX: usize = 200_000;
 
 /// The primary takes at most so many instructions.
 const PRIMARY_MAX: u64 = 100_000_000_000;
@@ -94,6 +100,14 @@ pub fn classify(
     Ok((primary, verdicts))
 }
 
+/// Where two segments ended, in the order of the accesses.
+fn ends(copied: &Copied) -> Option<[SegmentEnd; 2]> {
+    match came(copied) {
+        Came::ToTheEnd { ends, .. } => Some(ends),
+        _ => None,
+    }
+}
+
 fn refused(ending: &Ending) -> ClassifyError {
     let why = match ending {
         Ending::Reported(report) => match &report.outcome {
@@ -135,7 +149,7 @@ fn run_primary(
         freeing: options.freeing.clone(),
         recording: Some(recording.clone()),
         instructions_max: Some(PRIMARY_MAX),
-        log_watched: true,
+        stops_max: STOPS_MAX,
         ..Request::new(RunSchedule::Same)
     };
     let mut found = None;
@@ -363,6 +377,32 @@ impl At<'_> {
         Ok(tries.iter().copied().zip(results).collect())
     }
 
+    /// Runs what shows a verdict once more, for the record. Of output that differs it is asked who wrote it, there and in the primary.
+    fn record(
+        &mut self,
+        tried: Try,
+        file: PathBuf,
+        verdict: &mut Verdict,
+    ) -> Result<(), ClassifyError> {
+        let mut request = self.request(tried, Some(file));
+        request.writer_of = verdict.output.as_ref().and_then(OutputDifference::place);
+        let again = request.writer_of.map(|place| Request {
+            writer_of: Some(place),
+            instructions_max: Some(PRIMARY_MAX),
+            ..Request::new(RunSchedule::Same)
+        });
+        let copies = self.run([request].into_iter().chain(again).collect())?;
+        let mut writers = copies.into_iter().map(|copied| match copied {
+            Copied::Explored(exploration) => exploration.writer,
+            _ => None,
+        });
+        let (alternate, primary) = (writers.next().flatten(), writers.next().flatten());
+        if let Some(output) = &mut verdict.output {
+            output.writers = [primary, alternate];
+        }
+        Ok(())
+    }
+
     fn try_all(&mut self, verdict: &mut Verdict, file: PathBuf) -> Result<(), ClassifyError> {
         let segments = [
             Try::RecordedSegments(None, 0),
@@ -373,6 +413,11 @@ impl At<'_> {
             [(_, recorded), (_, swapped)] => self.replay(recorded, swapped)?,
             _ => None,
         };
+        let habit = compared.as_ref().and_then(|compared| {
+            let ends =
+                [0, 1].map(|nth: usize| orders.get(nth).and_then(|(_, copied)| ends(copied)));
+            of_segments(self.instance, compared, ends, &self.options.locking)
+        });
         // What leaves the same state behind leads to the same: one such instance of a race is followed to the end.
         let same = compared.as_ref().map(|compared| compared.outcome);
         let known = verdict.class.is_some() && same == Some(ReplayOutcome::NoStateChange);
@@ -382,6 +427,7 @@ impl At<'_> {
             false => self.try_each(&tries(self.options, self.instance))?,
         };
         let mut judged = judge(self.primary, self.instance, compared, &results);
+        judged.verdict.habit = judged.verdict.habit.max(habit);
         let possible = match judged.verdict.class {
             Some(class) => class != Class::SingleOrdering,
             None => judged.replay != Some(ReplayOutcome::ReplayFailure),
@@ -394,8 +440,7 @@ impl At<'_> {
             .class
             .is_none_or(|class| judged.verdict.class < Some(class));
         if let (Some(tried), true) = (judged.shown_by, is_news) {
-            let request = self.request(tried, Some(file.clone()));
-            self.run(vec![request])?;
+            self.record(tried, file.clone(), &mut judged.verdict)?;
             judged.verdict.evidence = evidence(file, self.primary, &judged.verdict);
         }
         merge(verdict, judged);

@@ -1,6 +1,6 @@
 //! What a race can do.
 
-use crate::{Instance, OutputDifference, ReplayOutcome, WordDifference};
+use crate::{Habit, Instance, OutputDifference, ReplayOutcome, WordDifference};
 use std::path::PathBuf;
 use verdict_confirm::Ended;
 use verdict_protocol::{CallStack, Looping, WaitingThread};
@@ -48,6 +48,10 @@ pub struct Verdict {
     pub instances: InstanceCounts,
     /// Words that differ after the first instance that leaves another state.
     pub words: Vec<WordDifference>,
+    /// What the threads do, by which the order does not matter.
+    pub habit: Option<Habit>,
+    /// Bits of what is read that depend on the order.
+    pub bits: u64,
     /// Recordings that show it.
     pub evidence: Vec<Evidence>,
     /// What was not tried, in sentences.
@@ -132,6 +136,8 @@ impl Verdict {
             replay: None,
             instances: InstanceCounts::default(),
             words: Vec::new(),
+            habit: None,
+            bits: 0,
             evidence: Vec::new(),
             not_covered: Vec::new(),
             shown: None,

@@ -8,6 +8,8 @@ use verdict_protocol::{Bytes, RunSchedule, WatchedStop};
 
 /// More are merged away or left out: they only narrow the search.
 const BYTES_MAX: usize = 256;
+/// Accesses that are looked at.
+const STOPS_MAX: usize = 200_000;
 
 /// What one side accessed: bytes, and whether they were written.
 type Seen = BTreeSet<(u64, u64, bool)>;
@@ -28,7 +30,7 @@ pub(crate) fn narrow(
         calls: candidate.calls(),
         freeing: freeing.to_vec(),
         instructions_max: Some(instructions_max),
-        log_watched: true,
+        stops_max: STOPS_MAX,
         ..Request::new(RunSchedule::Same)
     };
     let mut stops = Vec::new();
@@ -106,6 +108,7 @@ mod tests {
             retired: 0,
             begun: (0, 0),
             accesses: vec![(address, len, write)],
+            value: 0,
         }
     }
 

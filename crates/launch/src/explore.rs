@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use verdict_protocol::{
-    Answer, ExecutorConfig, Exploration, LaterInput, Mode, Moment, Order, Property, RunOrder,
-    RunSchedule, WatchedCall,
+    Answer, ExecutorConfig, Exploration, LaterInput, Mode, Moment, Order, OutputPlace, Property,
+    RunOrder, RunSchedule, WatchedCall,
 };
 
 use crate::channel::Channel;
@@ -54,8 +54,10 @@ pub struct Request {
     pub recording: Option<PathBuf>,
     /// Instructions it may have from here on.
     pub instructions_max: Option<u64>,
-    /// Every stop at a watched instruction is noted.
-    pub log_watched: bool,
+    /// So many stops at watched instructions are noted.
+    pub stops_max: usize,
+    /// The byte of output whose writer is asked for.
+    pub writer_of: Option<OutputPlace>,
     /// At its end it says what it has changed in memory.
     pub compare_memory: bool,
     /// What shall hold.
@@ -77,7 +79,8 @@ impl Request {
             plain_calls: false,
             recording: None,
             instructions_max: None,
-            log_watched: false,
+            stops_max: 0,
+            writer_of: None,
             compare_memory: false,
             properties: Vec::new(),
         }
@@ -267,7 +270,8 @@ impl Explorer {
             whole_calls: request.whole_calls,
             plain_calls: request.plain_calls,
             instructions_max: request.instructions_max,
-            log_watched: request.log_watched,
+            stops_max: request.stops_max,
+            writer_of: request.writer_of,
             compare_memory: request.compare_memory,
             properties: request.properties,
         })))?;

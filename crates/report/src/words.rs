@@ -4,7 +4,7 @@
 
 use verdict_findings::{
     Access, AccessKind, ConsequenceKind, Frame, Label, Lock, LockMode, OutputDifference,
-    ProgramFindings, Race, Variable, VariableKind, Verdict, WhichOrder, bytes_of_text,
+    OutputPiece, ProgramFindings, Race, Variable, VariableKind, Verdict, WhichOrder, bytes_of_text,
 };
 
 use crate::plain::{name, one_line, shortened};
@@ -74,6 +74,18 @@ fn output_differs(difference: &OutputDifference) -> String {
         first_line(primary),
         first_line(alternate)
     )
+}
+
+/// Where the program itself wrote something; `None` where that was left to a library, which does it when the program ends.
+pub(crate) fn writer(race: &Race, piece: &OutputPiece) -> Option<String> {
+    let module = &race.accesses[0].module;
+    let own: Vec<Frame> = piece
+        .stack
+        .iter()
+        .filter(|frame| frame.module == *module && frame.file.is_some())
+        .cloned()
+        .collect();
+    telling(&own).map(frame)
 }
 
 fn harmless(verdict: &Verdict) -> String {

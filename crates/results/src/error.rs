@@ -28,7 +28,7 @@ pub enum FolderError {
         /// The folder.
         folder: PathBuf,
         /// What differs.
-        what: &'static str,
+        what: String,
     },
     /// Someone is working in it.
     #[error("{}: another run is working in this folder", folder.display())]

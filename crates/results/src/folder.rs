@@ -36,13 +36,14 @@ pub struct Plan {
 
 impl Plan {
     /// What differs from another plan.
-    fn difference(&self, other: &Self) -> Option<&'static str> {
+    fn difference(&self, other: &Self) -> Option<String> {
+        let program = format!("of another program, {}", self.program);
         let parts = [
             (
                 self.verdict == other.verdict,
                 "of another version of verdict",
             ),
-            (self.program == other.program, "of another program"),
+            (self.program == other.program, program.as_str()),
             (self.args == other.args, "with other arguments"),
             (
                 self.identity == other.identity,
@@ -53,7 +54,7 @@ impl Plan {
         parts
             .into_iter()
             .find(|(same, _)| !same)
-            .map(|(_, what)| what)
+            .map(|(_, what)| what.to_owned())
     }
 }
 

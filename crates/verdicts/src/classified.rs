@@ -1,6 +1,7 @@
 //! Classifies the races of a document.
 
 use crate::confirmed::{kind, sites};
+use crate::label::{label, same_for_same_lines};
 use crate::names::Names;
 use crate::orders::orders;
 use crate::property::{PropertyError, properties};
@@ -11,7 +12,7 @@ use verdict_confirm::{ConfirmError, modules};
 use verdict_findings as told;
 use verdict_findings::{CoverageNote, ProgramFindings, Schema};
 use verdict_launch::LaunchOptions;
-use verdict_protocol::{ExecutorConfig, MappedModule, WaitingThread};
+use verdict_protocol::{CallStack, ExecutorConfig, MappedModule, WaitingThread};
 
 /// Classifies every race of the document that `wanted` names, and writes the verdicts into it. Once all races are, the doubts
 /// can be explained.
@@ -34,6 +35,7 @@ pub fn classify_findings(
     let places = Modules::new(mapped);
     let mut options = options.clone();
     options.switch_points = places.synchronising();
+    options.locking = places.locking();
     options.freeing = places.freeing();
     options.releasing = places.releasing();
     let refused = |error: PropertyError| ClassifyError::Property {
@@ -59,6 +61,7 @@ pub fn classify_findings(
     let mut names = Names::default();
     let mut doubts = Doubts::new(primary.violation().map(|ended| ended.detail.clone()));
     for ((index, asked), verdict) in indices.into_iter().zip(&races).zip(verdicts) {
+        let label = label(&findings.races[index], &findings.races, &verdict);
         let race = &mut findings.races[index];
         for what in &verdict.not_covered {
             findings.coverage.push(CoverageNote {
@@ -72,10 +75,12 @@ pub fn classify_findings(
         }
         let mut known = race.verdict.take().unwrap_or_default();
         fill(&mut known, &verdict, &primary, places.mapped(), &mut names);
+        known.label = label;
         let ordered_by = known.ordered_by.as_deref();
         known.orders = orders(race, &asked.first, &verdict, &primary, ordered_by);
         race.verdict = Some(known);
     }
+    same_for_same_lines(findings);
     Ok(doubts)
 }
 
@@ -136,8 +141,8 @@ fn fill(
         .into(),
         position: found.position,
         only_interleaving: found.only_interleaving,
-        primary: piece(&found.primary),
-        alternate: piece(&found.alternate),
+        primary: piece(&found.primary, found.writers[0].as_deref(), names),
+        alternate: piece(&found.alternate, found.writers[1].as_deref(), names),
     });
     if verdict.class == Some(Class::SingleOrdering) {
         known.ordered_by =
@@ -165,10 +170,10 @@ fn value(word: Option<u64>) -> String {
     word.map_or_else(|| "unchanged".into(), |word| format!("{word:#x}"))
 }
 
-fn piece(bytes: &[u8]) -> told::OutputPiece {
+fn piece(bytes: &[u8], writer: Option<&CallStack>, names: &mut Names) -> told::OutputPiece {
     told::OutputPiece {
         text: told::text_of_bytes(bytes),
-        stack: Vec::new(),
+        stack: writer.map(|writer| names.stack(writer)).unwrap_or_default(),
     }
 }
 

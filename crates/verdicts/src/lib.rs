@@ -6,6 +6,8 @@ mod classified;
 mod confirmed;
 mod deadlocks;
 mod doubts;
+mod instructions;
+mod label;
 mod lines;
 mod modules;
 mod names;

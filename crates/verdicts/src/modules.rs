@@ -32,6 +32,16 @@ const SYNCHRONISING: [&str; 20] = [
     "sched_yield",
 ];
 
+/// Those of them that take a lock.
+const LOCKING: [&str; 6] = [
+    "pthread_mutex_lock",
+    "pthread_mutex_trylock",
+    "pthread_rwlock_rdlock",
+    "pthread_rwlock_wrlock",
+    "pthread_spin_lock",
+    "mtx_lock",
+];
+
 /// Functions that free their first argument.
 const FREEING: [&str; 2] = ["free", "realloc"];
 
@@ -75,6 +85,12 @@ impl Modules {
     #[must_use]
     pub fn synchronising(&self) -> Vec<u64> {
         self.functions(&SYNCHRONISING)
+    }
+
+    /// Functions that take a lock, wherever they are.
+    #[must_use]
+    pub fn locking(&self) -> Vec<u64> {
+        self.functions(&LOCKING)
     }
 
     /// Functions that free their first argument, wherever they are.

@@ -16,8 +16,8 @@ use std::path::Path;
 use verdict_explore::{AlternateState, Facing, SegmentsState};
 use verdict_kernel::Stream;
 use verdict_protocol::{
-    Answer, CallStack, Exploration, Moment, Order, Outcome, OutputPiece, Report, RunOrder,
-    WaitingThread, WatchedStop,
+    Answer, CallStack, Exploration, Moment, Order, Outcome, OutputPiece, OutputPlace, Report,
+    RunOrder, WaitingThread, WatchedStop,
 };
 
 /// Longest order.
@@ -51,7 +51,11 @@ pub(crate) struct Copy {
     misuse: Option<String>,
     /// Watched instructions, where they are to be noted.
     stops: Option<Vec<WatchedStop>>,
+    stops_max: usize,
     stops_cut: bool,
+    /// The byte of output whose writer is asked for, and where it stood once it is written.
+    writer_of: Option<OutputPlace>,
+    writer: Option<Box<CallStack>>,
     faced: Option<Box<[CallStack; 2]>>,
     /// The same of something that has begun, until it is known whether it will be.
     begun: Option<Box<Begun>>,
@@ -69,9 +73,6 @@ struct Begun {
 
 /// Bytes of output that are told; the hash is of all.
 const OUTPUT_MAX: usize = 256 << 10;
-
-/// Watched instructions that are noted.
-const STOPS_MAX: usize = 200_000;
 
 impl Executor {
     /// True for the one that takes orders.
@@ -312,8 +313,11 @@ impl Executor {
             compare_memory: order.compare_memory,
             properties: Properties::new(&order.properties),
             misuse: None,
-            stops: order.log_watched.then(Vec::new),
+            stops: (order.stops_max > 0).then(Vec::new),
+            stops_max: order.stops_max,
             stops_cut: false,
+            writer_of: order.writer_of,
+            writer: None,
             faced: None,
             begun: None,
             looks: Box::new(Looks::new(self.kernel.retired, &order.schedule)),
@@ -366,15 +370,17 @@ impl Executor {
     ) {
         let (instructions, retired) = self.counts();
         let number = self.kernel.thread().id.0;
+        let value = accesses.first().map_or(0, |access| self.value(access));
         let Some(Role::Copy(Copy {
             stops: Some(stops),
+            stops_max,
             stops_cut,
             ..
         })) = &mut self.explore
         else {
             return;
         };
-        if stops.len() == STOPS_MAX {
+        if stops.len() == *stops_max {
             *stops_cut = true;
             return;
         }
@@ -388,7 +394,16 @@ impl Executor {
                 .iter()
                 .map(|access| (access.address, access.len, access.write))
                 .collect(),
+            value,
         });
+    }
+
+    /// What is where an access is about to be made, up to eight bytes of it; 0 where there is nothing.
+    fn value(&self, access: &verdict_schedule::NextAccess) -> u64 {
+        let mut bytes = [0; 8];
+        let len = access.len.min(8) as usize;
+        let read = self.kernel.memory.read(access.address, &mut bytes[..len]);
+        read.map_or(0, |()| u64::from_le_bytes(bytes))
     }
 
     /// True if stops are there to be noted, by a copy that has noted as many as it may.
@@ -528,11 +543,36 @@ impl Executor {
             output,
             output_hash,
             output_bytes,
+            writer: copy.writer.take(),
             input_missing,
         };
         // A report that cannot be written is one that is not there: the controller sees that.
         let _ = verdict_protocol::write_exploration(&copy.report, &exploration);
         true
+    }
+
+    /// Notes where the current thread stands, if it has just written what is asked for.
+    pub(crate) fn note_writer(&mut self) {
+        let Some(Role::Copy(Copy {
+            writer_of: Some(place),
+            ..
+        })) = &self.explore
+        else {
+            return;
+        };
+        let stream = match place.stream {
+            1 => Stream::Output,
+            _ => Stream::Error,
+        };
+        let world = self.kernel.world.as_ref();
+        if world.is_none_or(|world| world.transcript().length(stream) <= place.position) {
+            return;
+        }
+        let stands = Box::new(self.call_stack());
+        if let Some(Role::Copy(copy)) = &mut self.explore {
+            copy.writer = Some(stands);
+            copy.writer_of = None;
+        }
     }
 
     /// What the guest has said so far, its hash, and how much it was.

@@ -98,6 +98,9 @@ impl Executor {
         self.heartbeat.set_blocked(true);
         let outcome = call(self);
         self.heartbeat.set_blocked(false);
+        if self.explore.is_some() {
+            self.note_writer();
+        }
         if let Some(before) = before {
             self.times.kernel_ns += before.elapsed().as_nanos() as u64;
         }

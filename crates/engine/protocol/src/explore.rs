@@ -93,8 +93,11 @@ pub struct RunOrder {
     pub plain_calls: bool,
     /// The run ends after so many instructions from here, and says where it was.
     pub instructions_max: Option<u64>,
-    /// Every time a watched instruction is about to run is noted.
-    pub log_watched: bool,
+    /// So many times that a watched instruction is about to run are noted.
+    pub stops_max: usize,
+    /// Whoever writes this byte of output: how it came to do so is told.
+    #[serde(default)]
+    pub writer_of: Option<OutputPlace>,
     /// At its end the run says what it has changed in memory.
     pub compare_memory: bool,
     /// What shall hold: the run ends where something does not.
@@ -185,6 +188,9 @@ pub struct WatchedStop {
     pub begun: (u64, u64),
     /// What it was about to access: address, length, whether it writes.
     pub accesses: Vec<(u64, u64, bool)>,
+    /// What is at the first address, up to eight bytes of it.
+    #[serde(default)]
+    pub value: u64,
 }
 
 /// What a copy has changed.
@@ -290,8 +296,20 @@ pub struct Exploration {
     pub output_hash: u64,
     /// Bytes of all output.
     pub output_bytes: u64,
+    /// Where the thread stood that wrote the byte that was asked for.
+    #[serde(default)]
+    pub writer: Option<Box<CallStack>>,
     /// How often it asked for input that there was none of.
     pub input_missing: u64,
+}
+
+/// A byte of output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OutputPlace {
+    /// 1 is standard output, 2 standard error.
+    pub stream: u32,
+    /// Bytes of that stream before it.
+    pub position: u64,
 }
 
 /// What one call wrote.

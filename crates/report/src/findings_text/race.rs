@@ -31,7 +31,7 @@ pub(super) fn block(
     }
     if let Some(verdict) = &race.verdict {
         text.push_str(&consequence(verdict));
-        text.push_str(&differences(verdict));
+        text.push_str(&differences(race, verdict));
         text.push_str(&interleaving::orders(race, verdict, paint));
         text.push_str(&steered::errors(verdict, options.folder));
         if let Some(why) = &verdict.why {
@@ -203,7 +203,7 @@ fn consequence(verdict: &Verdict) -> String {
     text
 }
 
-fn differences(verdict: &Verdict) -> String {
+fn differences(race: &Race, verdict: &Verdict) -> String {
     let mut text = String::new();
     if !verdict.state_differences.is_empty() {
         text.push_str("\n  left behind: as recorded, then in the other order\n");
@@ -242,6 +242,18 @@ fn differences(verdict: &Verdict) -> String {
                 let line = shortened(&one_line(line), COLUMNS - 9);
                 text.push_str(&format!("       {sign} {line}\n"));
             }
+        }
+        let pieces = [&difference.primary, &difference.alternate];
+        let writers = pieces.map(|piece| words::writer(race, piece));
+        let writers = match writers {
+            [Some(one), Some(other)] if one == other => vec![format!("written in {one}")],
+            [one, other] => [("-", one), ("+", other)]
+                .into_iter()
+                .filter_map(|(sign, writer)| Some(format!("{sign} is written in {}", writer?)))
+                .collect(),
+        };
+        for writer in writers {
+            text.push_str(&hanging("       ", "         ", &writer, COLUMNS));
         }
     }
     text

@@ -111,6 +111,7 @@ fn what_has_changed_is_said() {
           standard output after 6 bytes
                - done: 41 items
                + done: 40 items
+               written in main at pipeline.c:155:3
 
           see it happen
             verdict replay evidence/c0ffee000002-primary.vrec

@@ -165,6 +165,22 @@ fn micro_benchmarks_are_harmless_and_with_locks_that_the_detector_does_not_see_s
 }
 
 #[test]
+fn who_wrote_what_differs_is_told() {
+    let case = case("effects/write_system_call.c");
+    let verdicts = classify(case, &built(case, Opt::O2), &[]).document;
+    let verdicts: Value = serde_json::from_str(&verdicts).unwrap();
+    let difference = &verdicts["races"][0]["output_difference"];
+    for (side, text) in [("primary", "jello\n"), ("alternate", "hello\n")] {
+        let piece = &difference[side];
+        assert_eq!(piece["text"], text, "{difference}");
+        let stack = piece["stack"].as_array().unwrap();
+        let own = stack.iter().find(|frame| frame["function"] == "print");
+        let line = own.map(|frame| frame["line"].clone());
+        assert_eq!(line, Some(25.into()), "{side}: {stack:?}");
+    }
+}
+
+#[test]
 fn the_same_verdicts_every_time_with_any_number_of_jobs() {
     for name in ["papers/portend_fig14c.c", "papers/portend_fig1.c"] {
         let case = case(name);

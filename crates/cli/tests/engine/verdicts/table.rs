@@ -28,7 +28,17 @@ struct Found {
     class: Option<String>,
     consequences: Vec<String>,
     replay: Option<String>,
+    /// What kinds of harmless race they are said to be.
+    labels: Vec<String>,
 }
+
+/// Races whose label the instances do not show: at -O2 a loop that waits begins with a read of its own, and what depends on an order is no
+/// longer said to be the same in both.
+const UNLABELLED: [(&str, &[Opt]); 3] = [
+    ("effects/conditional_unlock.c a", &[Opt::O0, Opt::O2]),
+    ("effects/flag_outside_lock.c a", &[Opt::O2]),
+    ("papers/replay_user_sync.c a", &[Opt::O2]),
+];
 
 /// One row for each race that the build has.
 pub(super) fn rows(case: &Case, opt: Opt, document: &str) -> Vec<Row> {
@@ -37,11 +47,12 @@ pub(super) fn rows(case: &Case, opt: Opt, document: &str) -> Vec<Row> {
         .races
         .iter()
         .filter(|race| race.exists_at(opt))
-        .map(|race| row(case, race, &document))
+        .map(|race| row(case, race, opt, &document))
         .collect()
 }
 
-fn row(case: &Case, race: &Race, document: &Value) -> Row {
+fn row(case: &Case, race: &Race, opt: Opt, document: &Value) -> Row {
+    let name = format!("{} {}", case.name, race.id);
     let found = found(case, document, race.lines());
     let word = found.class.as_deref().unwrap_or("none");
     let text = match found.consequences.as_slice() {
@@ -51,7 +62,19 @@ fn row(case: &Case, race: &Race, document: &Value) -> Row {
     let replay = found.replay.as_deref().unwrap_or("none");
     let right = Class::from_words(&text).is_some_and(|class| race.accepts(class))
         && ReplayOutcome::from_word(replay).is_some_and(|outcome| race.accepts_replay(outcome));
-    let verdict = match (race.needs, right) {
+    let unlabelled = UNLABELLED
+        .iter()
+        .any(|(known, opts)| *known == name && opts.contains(&opt));
+    let expected_labels: Vec<String> = race
+        .label
+        .iter()
+        .map(|label| label.word().to_owned())
+        .collect();
+    let labels_right = match unlabelled {
+        true => found.labels.is_empty(),
+        false => found.labels == expected_labels,
+    };
+    let verdict = match (race.needs, right && labels_right) {
         (Needs::SymbolicInput, _) => Comparison::Excepted("needs symbolic input"),
         (Needs::WeakMemory, _) => Comparison::Excepted("needs weak memory"),
         (_, true) => Comparison::Right,
@@ -61,11 +84,21 @@ fn row(case: &Case, race: &Race, document: &Value) -> Row {
         _ => Comparison::Wrong,
     };
     Row {
-        name: format!("{} {}", case.name, race.id),
-        expected: format!("{}, {}", race.class, race.replay.word()),
-        found: format!("{text}, {replay}"),
+        name,
+        expected: shown(
+            &race.class.to_string(),
+            race.replay.word(),
+            &expected_labels,
+        ),
+        found: shown(&text, replay, &found.labels),
         verdict,
     }
+}
+
+fn shown(class: &str, replay: &str, labels: &[String]) -> String {
+    let parts = [class, replay].into_iter();
+    let parts = parts.chain(labels.iter().map(String::as_str));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn found(case: &Case, document: &Value, lines: (u32, u32)) -> Found {
@@ -105,10 +138,15 @@ fn found(case: &Case, document: &Value, lines: (u32, u32)) -> Found {
         .collect();
     consequences.sort_unstable();
     consequences.dedup();
+    let labels = races.iter().filter_map(|race| race["label"].as_str());
+    let mut labels: Vec<String> = labels.map(str::to_owned).collect();
+    labels.sort_unstable();
+    labels.dedup();
     Found {
         class,
         consequences,
         replay: worst(&REPLAYS, &|race| race["replay"]["outcome"].clone()),
+        labels,
     }
 }
 

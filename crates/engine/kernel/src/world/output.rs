@@ -86,6 +86,11 @@ impl Transcript {
             .collect()
     }
 
+    /// Bytes written to one stream, kept or not.
+    pub fn length(&self, stream: Stream) -> u64 {
+        self.digests[stream as usize].sum().len
+    }
+
     /// Bytes written, kept or not.
     pub fn total(&self) -> u64 {
         self.digests.iter().map(|digest| digest.sum().len).sum()
