@@ -48,13 +48,16 @@ pub fn is_block_trace(path: &Path) -> bool {
     path.join(INDEX).is_file()
 }
 
+/// A file by its name.
+type OpenFile = (String, Arc<File>);
+
 /// A folder of the file system.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
     /// The file that was read last. Whoever reads a file reads on in it, mostly; and all that a trace has may be more than a process
     /// may have open.
-    open: Arc<Mutex<Option<(String, Arc<File>)>>>,
+    open: Arc<Mutex<Option<OpenFile>>>,
 }
 
 impl Folder {
