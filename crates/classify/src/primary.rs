@@ -385,7 +385,9 @@ impl At<'_> {
         verdict: &mut Verdict,
     ) -> Result<(), ClassifyError> {
         let mut request = self.request(tried, Some(file));
-        request.writer_of = verdict.output.as_ref().and_then(OutputDifference::place);
+        let differs = verdict.class == Some(Class::OutputDiffers);
+        let output = verdict.output.as_ref().filter(|_| differs);
+        request.writer_of = output.and_then(OutputDifference::place);
         let again = request.writer_of.map(|place| Request {
             writer_of: Some(place),
             instructions_max: Some(PRIMARY_MAX),

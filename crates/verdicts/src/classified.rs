@@ -80,7 +80,7 @@ pub fn classify_findings(
         known.orders = orders(race, &asked.first, &verdict, &primary, ordered_by);
         race.verdict = Some(known);
     }
-    same_for_same_lines(findings);
+    same_for_same_lines(&mut findings.races);
     Ok(doubts)
 }
 
