@@ -37,7 +37,8 @@ impl Default for BuildOptions {
         BuildOptions {
             // 2^22 x 20 bytes.
             open_entries_max: 1 << 22,
-            frame_entries: 1 << 16,
+            // A frame is unpacked and read where a second-level cache still has it.
+            frame_entries: 1 << 14,
         }
     }
 }

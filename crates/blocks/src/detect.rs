@@ -9,6 +9,7 @@ use verdict_events::Addr;
 use crate::BlocksError;
 use crate::index::Index;
 use crate::load::read_order;
+use crate::parallel::Workers;
 use crate::plan::{Cuts, PlanOptions, Strategy, plan, threads_of};
 use crate::run::{RunOptions, TaskResult, run};
 use crate::store::Store;
@@ -51,13 +52,14 @@ pub fn detect(
     options: &DetectOptions,
     progress: &(dyn Fn(TasksDone) + Sync),
 ) -> Result<Findings, BlocksError> {
+    let workers = Workers::new(options.workers);
     index.check_files(store)?;
     let known = index.threads.len() as u32;
     if let Some(unknown) = options.threads.iter().find(|&&thread| thread >= known) {
         return Err(BlocksError::NoThread(unknown.to_string()));
     }
     let threads = threads_of(index, &options.threads);
-    let order = read_order(store, index, &threads, options.workers)?;
+    let order = read_order(store, index, &threads, &workers)?;
     let tasks = plan(
         index,
         &order,
@@ -82,7 +84,7 @@ pub fn detect(
         Ok(())
     };
     let run_options = RunOptions {
-        workers: options.workers,
+        workers: &workers,
         by: options.by,
         memory_max: options.memory_max,
     };

@@ -43,6 +43,7 @@ pub use error::BlocksError;
 pub use index::{FrameInfo, Index, ThreadInfo};
 pub use load::read_order;
 pub use order::Order;
+pub use parallel::Workers;
 pub use plan::{Cuts, PlanOptions, Strategy, Task, Work, plan};
 pub use run::{RunOptions, TaskResult, run};
 pub use store::{Folder, Memory, Sink, Store, is_block_trace};

@@ -4,7 +4,7 @@ use crate::BlocksError;
 use crate::frame::{Blocks, for_each_entry};
 use crate::index::{Buffers, Index, file_name};
 use crate::order::Order;
-use crate::parallel::in_parallel;
+use crate::parallel::Workers;
 use crate::record::{NONE, Record};
 use crate::store::Store;
 use crate::units::Shared;
@@ -30,7 +30,7 @@ pub fn read_order(
     store: &dyn Store,
     index: &Index,
     threads: &[u32],
-    workers: usize,
+    workers: &Workers,
 ) -> Result<Order, BlocksError> {
     let frames = frames_of(index, threads);
     let read = |(list, buffers): &mut (Vec<(usize, Blocks)>, Buffers), job: usize| {
@@ -38,7 +38,7 @@ pub fn read_order(
         Ok(())
     };
     let start = <(Vec<(usize, Blocks)>, Buffers)>::default;
-    let lists = in_parallel(workers, frames.len(), start, read)?;
+    let lists = workers.run(frames.len(), start, read)?;
     let mut read: Vec<(usize, Blocks)> = lists.into_iter().flat_map(|(list, _)| list).collect();
     read.sort_unstable_by_key(|&(job, _)| job);
     let read = read

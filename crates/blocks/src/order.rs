@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock};
 use crate::frame::Blocks;
 use crate::index::Index;
 use crate::load::FrameId;
-use crate::parallel::in_parallel;
+use crate::parallel::Workers;
 
 /// How many blocks [`Order::glance`] looks at: about as many as a processor can wait for at once.
 pub(crate) const GLANCE: usize = 32;
@@ -58,7 +58,7 @@ impl Order {
     pub(crate) fn new(
         index: &Index,
         frames: Vec<(FrameId, Blocks)>,
-        workers: usize,
+        workers: &Workers,
     ) -> Option<Order> {
         if !are_in_order(&frames, index.blocks) {
             return None;
@@ -77,7 +77,7 @@ impl Order {
             fill_part(&frames, (job * PART_BLOCKS) as u32, blocks, starts);
             Ok(())
         };
-        in_parallel(workers, parts.len(), || (), fill).ok()?;
+        workers.run(parts.len(), || (), fill).ok()?;
         drop(parts);
         let mut first_frames = vec![0; index.threads.len()];
         for (nth, (id, _)) in frames.iter().enumerate() {

@@ -11,7 +11,6 @@ use crate::index::Buffers;
 use crate::kernel::Kernel;
 use crate::load::{Covers, frames_of, read_records};
 use crate::order::Order;
-use crate::parallel::in_parallel;
 use crate::plan::{Task, Work};
 use crate::record::Record;
 use crate::run::{Runner, TaskResult};
@@ -41,7 +40,7 @@ pub(crate) fn run(runner: &Runner, tasks: &[&Task]) -> Result<(), BlocksError> {
             let result = std::mem::replace(&mut *result, TaskResult::new(runner.options.by));
             (runner.done)(tasks[job], result)
         };
-        in_parallel(runner.options.workers, tasks.len(), start, work)?;
+        runner.options.workers.run(tasks.len(), start, work)?;
     }
     Ok(())
 }
@@ -108,7 +107,7 @@ fn load(runner: &Runner, threads: &[u32], units: Range<u32>) -> Result<Round, Bl
         Ok(())
     };
     let start = <(Vec<(usize, Vec<Record>)>, Buffers)>::default;
-    let lists = in_parallel(runner.options.workers, frames.len(), start, read)?;
+    let lists = runner.options.workers.run(frames.len(), start, read)?;
     let lists = lists.into_iter().flat_map(|(lists, _)| lists);
     let mut lists: Vec<(usize, Vec<Record>)> = lists.collect();
     lists.sort_unstable_by_key(|&(job, _)| job);

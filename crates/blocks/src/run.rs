@@ -4,6 +4,7 @@ use verdict_detect::{PairBy, RaceSet};
 
 use crate::index::Index;
 use crate::order::Order;
+use crate::parallel::Workers;
 use crate::plan::{Task, Work};
 use crate::record::Record;
 use crate::store::Store;
@@ -11,9 +12,9 @@ use crate::{BlocksError, pairs, shards};
 
 /// How to run.
 #[derive(Clone, Copy, Debug)]
-pub struct RunOptions {
-    /// How many threads work; at least 1.
-    pub workers: usize,
+pub struct RunOptions<'a> {
+    /// Who works.
+    pub workers: &'a Workers,
     /// What makes two accesses the same side of a race.
     pub by: PairBy,
     /// Bytes of memory to stay below, about.
@@ -54,7 +55,7 @@ pub(crate) struct Runner<'a> {
     pub store: &'a dyn Store,
     pub index: &'a Index,
     pub order: &'a Order,
-    pub options: RunOptions,
+    pub options: RunOptions<'a>,
     pub done: Done<'a>,
 }
 
@@ -64,7 +65,7 @@ pub fn run(
     index: &Index,
     order: &Order,
     tasks: &[Task],
-    options: RunOptions,
+    options: RunOptions<'_>,
     done: &(dyn Fn(&Task, TaskResult) -> Result<(), BlocksError> + Sync),
 ) -> Result<(), BlocksError> {
     let runner = Runner {

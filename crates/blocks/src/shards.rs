@@ -6,7 +6,6 @@ use crate::BlocksError;
 use crate::index::Buffers;
 use crate::kernel::Kernel;
 use crate::load::{Covers, frames_of, read_records};
-use crate::parallel::in_parallel;
 use crate::plan::{Task, Work};
 use crate::record::{NONE, Record};
 use crate::run::{Runner, TaskResult};
@@ -155,7 +154,7 @@ fn run_round(runner: &Runner, shards: &[Shard]) -> Result<(), BlocksError> {
         )
     };
     let empty = || (vec![Bucket::default(); shards.len()], Buffers::default());
-    let mut read = in_parallel(runner.options.workers, frames.len(), empty, read)?;
+    let mut read = runner.options.workers.run(frames.len(), empty, read)?;
     // One list of chunks for each shard, which whoever works on the shard takes.
     let gathered: Vec<std::sync::Mutex<Vec<Vec<Record>>>> = (0..shards.len())
         .map(|nth| {
@@ -178,7 +177,7 @@ fn run_round(runner: &Runner, shards: &[Shard]) -> Result<(), BlocksError> {
         let result = look(runner, &shards[nth], by_unit, kernel);
         (runner.done)(shards[nth].task, result)
     };
-    in_parallel(runner.options.workers, shards.len(), start, work)?;
+    runner.options.workers.run(shards.len(), start, work)?;
     Ok(())
 }
 

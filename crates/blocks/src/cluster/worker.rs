@@ -8,6 +8,7 @@ use super::{ClusterError, ResultLine, TaskLine};
 use crate::BlocksError;
 use crate::index::Index;
 use crate::load::read_order;
+use crate::parallel::Workers;
 use crate::plan::{Task, Work};
 use crate::run::{RunOptions, TaskResult, run};
 use crate::store::Store;
@@ -28,6 +29,7 @@ pub fn work(
     let Some(first) = lines.first() else {
         return Ok(());
     };
+    let workers = Workers::new(workers);
     let store = open(&first.blocks)?;
     let index = Index::read(&*store)?;
     if index.checksum != first.index {
@@ -36,7 +38,7 @@ pub fn work(
         });
     }
     let threads = check(&lines, &index)?;
-    let order = read_order(&*store, &index, &threads, workers)?;
+    let order = read_order(&*store, &index, &threads, &workers)?;
     for (nth, line) in lines.iter().enumerate() {
         if let Work::Pair { one, from, to, .. } = line.task.work
             && (from > to || to as usize > order.blocks_of(one).len())
@@ -58,7 +60,7 @@ pub fn work(
         })
     };
     let options = RunOptions {
-        workers,
+        workers: &workers,
         by: first.by(),
         memory_max,
     };

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use verdict_blocks::{
     BlocksError, BuildOptions, Cuts, DetectOptions, Folder, Index, PlanOptions, RunOptions,
-    Strategy, Task, build, detect, plan, read_order, run,
+    Strategy, Task, Workers, build, detect, plan, read_order, run,
 };
 use verdict_detect::{AccessKind, PairBy, Race, RaceSet};
 use verdict_events::{Event, EventKind};
@@ -119,7 +119,8 @@ fn tasks_in_any_order_and_twice_answer_the_same() {
         let store = built(&events, &random_build(random));
         let index = Index::read(&store).unwrap();
         let threads: Vec<u32> = (0..index.threads.len() as u32).collect();
-        let order = read_order(&store, &index, &threads, 2).unwrap();
+        let workers = Workers::new(2);
+        let order = read_order(&store, &index, &threads, &workers).unwrap();
         for strategy in [Strategy::Pairs, Strategy::Locations] {
             let cuts = Cuts::Random { seed, parts_max: 6 };
             let planned = PlanOptions {
@@ -130,7 +131,7 @@ fn tasks_in_any_order_and_twice_answer_the_same() {
             };
             let tasks = plan(&index, &order, &planned);
             let options = RunOptions {
-                workers: 2,
+                workers: &workers,
                 by: PairBy::Site,
                 memory_max: 1 << 30,
             };

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use verdict_blocks::cluster::{TaskLine, task_lines};
-use verdict_blocks::{Cuts, Index, PlanOptions, plan, read_order};
+use verdict_blocks::{Cuts, Index, PlanOptions, Workers, plan, read_order};
 use verdict_detect::PairBy;
 
 use super::open;
@@ -57,7 +57,8 @@ pub(super) fn make(
         [] => (0..index.threads.len() as u32).collect(),
         _ => threads.clone(),
     };
-    let order = read_order(&*store, &index, &all, options.workers()).map_err(problem)?;
+    let order =
+        read_order(&*store, &index, &all, &Workers::new(options.workers())).map_err(problem)?;
     let plan_options = PlanOptions {
         workers: options.workers(),
         strategy: options.strategy(),
