@@ -139,6 +139,7 @@ impl Try {
                 order,
                 quantum: options.quantum,
                 seed,
+                stays: false,
             })
         };
         match self {
@@ -279,7 +280,7 @@ fn worse(one: Option<Class>, other: Option<Class>) -> Option<Class> {
     one.into_iter().chain(other).min()
 }
 
-fn explored(copied: &Copied) -> Option<&Exploration> {
+pub(crate) fn explored(copied: &Copied) -> Option<&Exploration> {
     match copied {
         Copied::Explored(exploration) => Some(exploration),
         _ => None,
@@ -330,7 +331,7 @@ fn class_of(
     Some(Class::KWitnessHarmless)
 }
 
-fn is_enforced(alternate: &Exploration) -> bool {
+pub(crate) fn is_enforced(alternate: &Exploration) -> bool {
     matches!(
         alternate.alternate,
         Some(AlternateState::Enforced | AlternateState::Passing)
@@ -430,7 +431,12 @@ pub(crate) fn merge(all: &mut Verdict, judged: Judged) {
 }
 
 /// The recordings that show a verdict: what shows the class comes first.
-pub(crate) fn evidence(alternate: PathBuf, primary: &Primary, verdict: &Verdict) -> Vec<Evidence> {
+pub(crate) fn evidence(
+    alternate: PathBuf,
+    preemptions: u64,
+    primary: &Primary,
+    verdict: &Verdict,
+) -> Vec<Evidence> {
     let violation = verdict.consequence.as_ref().map(|ended| &ended.detail);
     let by_recorded = verdict.consequence.as_ref() == Some(&primary.ended);
     let other = match (verdict.class, violation) {
@@ -447,10 +453,12 @@ pub(crate) fn evidence(alternate: PathBuf, primary: &Primary, verdict: &Verdict)
         Evidence {
             path: alternate,
             shows: other,
+            preemptions,
         },
         Evidence {
             path: primary.recording.clone(),
             shows: recorded,
+            preemptions: primary.exploration.preemptions,
         },
     ];
     if by_recorded {

@@ -48,7 +48,7 @@ impl Scene {
     }
 
     /// True for two violations in the same place.
-    fn same_place(&self, other: &Scene) -> bool {
+    pub(crate) fn same_place(&self, other: &Scene) -> bool {
         (self.kind, &self.place) == (other.kind, &other.place)
     }
 

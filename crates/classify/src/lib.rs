@@ -17,6 +17,7 @@ mod habit;
 mod instances;
 mod output;
 mod primary;
+mod quiet;
 mod state;
 mod verdict;
 

@@ -4,10 +4,12 @@ use crate::alternates::{Try, evidence, judge, merge, tries};
 use crate::blame::Scene;
 use crate::habit::of_segments;
 use crate::instances::{Tried, chosen, instances};
+use crate::quiet::{self, Manner, Show};
 use crate::state::{Came, Compared, came, compare, mirrored, same_ends};
 use crate::{
     Class, ClassifyError, Instance, Options, OutputDifference, Race, ReplayOutcome, Verdict,
 };
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use verdict_confirm::Ended;
 use verdict_explore::SegmentEnd;
@@ -57,15 +59,7 @@ pub fn classify(
     folder: &Path,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(Primary, Vec<Verdict>), ClassifyError> {
-    let recorded = matches!(config.mode, Mode::Replay { .. });
-    let mut explorer = Explorer::start(config, launch, folder, !recorded)?;
-    match explorer.advance(Moment::SecondThread)? {
-        Advanced::Reached { .. } => {}
-        Advanced::Ended(ending) => return Err(refused(&ending)),
-    }
-    if recorded {
-        explorer.leave(LaterInput::Recorded, true)?;
-    }
+    let mut explorer = at_second_thread(config, launch, folder)?;
     let mut primary = run_primary(&mut explorer, races, None, options, folder)?;
     if let Some(crash) = primary.scene.as_ref().and_then(Scene::instruction) {
         // Once more, to know how often threads come by there.
@@ -73,6 +67,7 @@ pub fn classify(
     }
     let mut verdicts: Vec<Verdict> = races.iter().map(|_| Verdict::unknown()).collect();
     let plan = plan(races, &primary, options, &mut verdicts);
+    let mut shows: BTreeMap<usize, Show> = BTreeMap::new();
     for (done, (race, tried)) in plan.iter().enumerate() {
         let instance = &tried.instance;
         progress(done, plan.len());
@@ -94,10 +89,76 @@ pub fn classify(
             tried,
         };
         let file = folder.join(format!("{}-{}.vrec", races[*race].id, done + 1));
-        at.try_all(&mut verdicts[*race], file)?;
+        if let Some(show) = at.try_all(&mut verdicts[*race], file)? {
+            shows.insert(*race, show);
+        }
     }
     progress(plan.len(), plan.len());
+    shows.retain(|race, show| show.may_be_quieter(verdicts[*race].class));
+    if !shows.is_empty() {
+        drop(explorer);
+        let explorer = at_second_thread(config, launch, folder)?;
+        show_quietly(explorer, &primary, options, shows, &mut verdicts)?;
+    }
     Ok((primary, verdicts))
+}
+
+/// An execution that has come to where classification begins.
+fn at_second_thread(
+    config: &ExecutorConfig,
+    launch: &LaunchOptions,
+    folder: &Path,
+) -> Result<Explorer, ClassifyError> {
+    let recorded = matches!(config.mode, Mode::Replay { .. });
+    let mut explorer = Explorer::start(config, launch, folder, !recorded)?;
+    match explorer.advance(Moment::SecondThread)? {
+        Advanced::Reached { .. } => {}
+        Advanced::Ended(ending) => return Err(refused(&ending)),
+    }
+    if recorded {
+        explorer.leave(LaterInput::Recorded, true)?;
+    }
+    Ok(explorer)
+}
+
+/// Records anew what can be shown with fewer preemptions if they are avoided before the race, too.
+fn show_quietly(
+    mut explorer: Explorer,
+    primary: &Primary,
+    options: &Options,
+    shows: BTreeMap<usize, Show>,
+    verdicts: &mut [Verdict],
+) -> Result<(), ClassifyError> {
+    for (race, mut show) in shows {
+        let verdict = &mut verdicts[race];
+        let manners = Manner::FROM_BEGINNING;
+        let requests = manners.map(|manner| show.request(manner, options, primary, None));
+        let runs = run_copies(&mut explorer, options, requests.into())?;
+        let runs = manners.into_iter().zip(runs).collect();
+        if show.take_quieter(primary, verdict.class, runs) {
+            let file = Some(show.file.clone());
+            let request = show.request(show.manner, options, primary, file);
+            run_copies(&mut explorer, options, vec![request])?;
+            quiet::tell(&show, verdict);
+        }
+    }
+    Ok(())
+}
+
+/// What came of each request, in their order.
+fn run_copies(
+    explorer: &mut Explorer,
+    options: &Options,
+    requests: Vec<Request>,
+) -> Result<Vec<Copied>, ClassifyError> {
+    let mut results: Vec<Option<Copied>> = requests.iter().map(|_| None).collect();
+    explorer.run_all(
+        &mut requests.into_iter(),
+        options.jobs,
+        options.time_limit,
+        &mut |index, copied| results[index] = Some(copied),
+    )?;
+    Ok(results.into_iter().flatten().collect())
 }
 
 /// Where two segments ended, in the order of the accesses.
@@ -218,14 +279,7 @@ impl At<'_> {
     }
 
     fn run(&mut self, requests: Vec<Request>) -> Result<Vec<Copied>, ClassifyError> {
-        let mut results: Vec<Option<Copied>> = requests.iter().map(|_| None).collect();
-        self.explorer.run_all(
-            &mut requests.into_iter(),
-            self.options.jobs,
-            self.options.time_limit,
-            &mut |index, copied| results[index] = Some(copied),
-        )?;
-        Ok(results.into_iter().flatten().collect())
+        run_copies(self.explorer, self.options, requests)
     }
 
     /// Replay analysis: both orders, until both threads stand in the same places.
@@ -378,13 +432,9 @@ impl At<'_> {
     }
 
     /// Runs what shows a verdict once more, for the record. Of output that differs it is asked who wrote it, there and in the primary.
-    fn record(
-        &mut self,
-        tried: Try,
-        file: PathBuf,
-        verdict: &mut Verdict,
-    ) -> Result<(), ClassifyError> {
-        let mut request = self.request(tried, Some(file));
+    fn record(&mut self, show: &Show, verdict: &mut Verdict) -> Result<(), ClassifyError> {
+        let file = Some(show.file.clone());
+        let mut request = show.request(show.manner, self.options, self.primary, file);
         let differs = verdict.class == Some(Class::OutputDiffers);
         let output = verdict.output.as_ref().filter(|_| differs);
         request.writer_of = output.and_then(OutputDifference::place);
@@ -405,7 +455,24 @@ impl At<'_> {
         Ok(())
     }
 
-    fn try_all(&mut self, verdict: &mut Verdict, file: PathBuf) -> Result<(), ClassifyError> {
+    /// Looks for fewer preemptions from here on.
+    fn quieten(&mut self, show: &mut Show, class: Option<Class>) -> Result<(), ClassifyError> {
+        if !show.may_be_quieter(class) {
+            return Ok(());
+        }
+        let manners = Manner::FROM_HERE;
+        let requests = manners.map(|manner| show.request(manner, self.options, self.primary, None));
+        let runs = self.run(requests.into())?;
+        show.take_quieter(self.primary, class, manners.into_iter().zip(runs).collect());
+        Ok(())
+    }
+
+    /// Answers with what shows the verdict, if that is news.
+    fn try_all(
+        &mut self,
+        verdict: &mut Verdict,
+        file: PathBuf,
+    ) -> Result<Option<Show>, ClassifyError> {
         let segments = [
             Try::RecordedSegments(None, 0),
             Try::SwappedSegments(None, 0),
@@ -436,16 +503,27 @@ impl At<'_> {
         };
         if self.tried.besides && !possible {
             verdict.instances.not_tried += 1;
-            return Ok(());
+            return Ok(None);
         }
         let is_news = verdict
             .class
             .is_none_or(|class| judged.verdict.class < Some(class));
-        if let (Some(tried), true) = (judged.shown_by, is_news) {
-            self.record(tried, file.clone(), &mut judged.verdict)?;
-            judged.verdict.evidence = evidence(file, self.primary, &judged.verdict);
+        let shown_by = judged.shown_by.filter(|_| is_news);
+        let exploration = results
+            .into_iter()
+            .find_map(|(tried, copied)| match copied {
+                Copied::Explored(run) if Some(tried) == shown_by => Some((tried, run)),
+                _ => None,
+            });
+        let instance = self.instance.clone();
+        let mut show = exploration.map(|(tried, run)| Show::new(tried, instance, file, run));
+        if let Some(show) = &mut show {
+            let found = &mut judged.verdict;
+            self.quieten(show, found.class)?;
+            self.record(show, found)?;
+            found.evidence = evidence(show.file.clone(), show.preemptions, self.primary, found);
         }
         merge(verdict, judged);
-        Ok(())
+        Ok(show)
     }
 }

@@ -103,6 +103,8 @@ pub struct Evidence {
     pub path: PathBuf,
     /// In a few words.
     pub shows: String,
+    /// How often a thread loses its turn there that could have gone on.
+    pub preemptions: u64,
 }
 
 impl Verdict {

@@ -61,6 +61,8 @@ pub struct Alternate {
     order: AccessOrder,
     state: AlternateState,
     situation: Situation,
+    /// Who has made the second access goes on.
+    stays: bool,
     /// Who decides about everything else.
     rest: Rest,
 }
@@ -92,12 +94,19 @@ impl Alternate {
             quantum,
             order,
             situation: Situation::default(),
+            stays: false,
             state: AlternateState::Holding,
             rest: match seed {
                 None => Rest::Turns(RoundRobin::new(quantum)),
                 Some(seed) => Rest::Random(RandomScheduler::new(seed, quantum)),
             },
         }
+    }
+
+    /// Whether the thread that has made the second access goes on with its turn, where the first would get it back.
+    #[must_use]
+    pub fn staying(self, stays: bool) -> Self {
+        Alternate { stays, ..self }
     }
 
     /// How far it has come.
@@ -195,10 +204,13 @@ impl Scheduler for Alternate {
             AlternateState::Passing if point.reason == Reason::Watched => Decision::Continue,
             AlternateState::Passing => {
                 self.state = AlternateState::Enforced;
-                if point.runnable.contains(&self.held) {
-                    self.run(self.held)
-                } else {
-                    self.ask(point)
+                let next = match self.stays {
+                    true => point.current,
+                    false => Some(self.held),
+                };
+                match next.filter(|next| point.runnable.contains(next)) {
+                    Some(next) => self.run(next),
+                    None => self.ask(point),
                 }
             }
             AlternateState::Enforced | AlternateState::Blocked => self.ask(point),
@@ -272,6 +284,30 @@ mod tests {
             instructions_max: 50,
         };
         assert_eq!(alternate.decide(&point(Reason::QuantumEnd, 2, &all)), back);
+        assert_eq!(alternate.state(), AlternateState::Enforced);
+    }
+
+    #[test]
+    fn who_has_made_the_second_access_may_stay() {
+        let all = [ThreadId(1), ThreadId(2)];
+        let first = access(1, 0x10, true);
+        let second = access(2, 0x20, false);
+        let mut alternate =
+            Alternate::new(&first, second, AccessOrder::Turned, 50, None).staying(true);
+        let accesses = [alternate.first];
+        let watched = DecisionPoint {
+            next: Some(Next {
+                pc: 0x20,
+                accesses: &accesses,
+            }),
+            ..point(Reason::Watched, 2, &all)
+        };
+        alternate.decide(&watched);
+        let on = Decision::Run {
+            thread: ThreadId(2),
+            instructions_max: 50,
+        };
+        assert_eq!(alternate.decide(&point(Reason::QuantumEnd, 2, &all)), on);
         assert_eq!(alternate.state(), AlternateState::Enforced);
     }
 

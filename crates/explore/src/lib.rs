@@ -11,10 +11,12 @@ mod directed;
 mod lock_cycle;
 mod look;
 mod looping;
+mod preferring;
 mod segments;
 
 pub use alternate::{Access as RacingAccess, AccessOrder, Alternate, AlternateState};
 pub use directed::{Aim, Directed, Facing, RaceDirected};
 pub use look::Look;
 pub use looping::{Holder, Step, Stuck, stuck};
+pub use preferring::Preferring;
 pub use segments::{SegmentEnd, Segments, SegmentsStart, SegmentsState, Situation};

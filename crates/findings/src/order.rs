@@ -18,6 +18,9 @@ pub struct Order {
     /// The recording that repeats it, relative to the result folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
+    /// How often a thread loses its turn in that recording that could have gone on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemptions: Option<u64>,
 }
 
 /// Which order of the racing accesses.

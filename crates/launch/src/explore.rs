@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use verdict_protocol::{
-    Answer, ExecutorConfig, Exploration, LaterInput, Mode, Moment, Order, OutputPlace, Property,
-    RunOrder, RunSchedule, WatchedCall,
+    Answer, Approach, ExecutorConfig, Exploration, LaterInput, Mode, Moment, Order, OutputPlace,
+    Property, RunOrder, RunSchedule, WatchedCall,
 };
 
 use crate::channel::Channel;
@@ -58,6 +58,8 @@ pub struct Request {
     pub stops_max: usize,
     /// The byte of output whose writer is asked for.
     pub writer_of: Option<OutputPlace>,
+    /// What has to happen before the schedule begins.
+    pub approach: Option<Approach>,
     /// At its end it says what it has changed in memory.
     pub compare_memory: bool,
     /// What shall hold.
@@ -81,6 +83,7 @@ impl Request {
             instructions_max: None,
             stops_max: 0,
             writer_of: None,
+            approach: None,
             compare_memory: false,
             properties: Vec::new(),
         }
@@ -272,6 +275,7 @@ impl Explorer {
             instructions_max: request.instructions_max,
             stops_max: request.stops_max,
             writer_of: request.writer_of,
+            approach: request.approach,
             compare_memory: request.compare_memory,
             properties: request.properties,
         })))?;

@@ -401,10 +401,25 @@ pub(crate) fn replay_commands(race: &Race, folder: &str) -> Vec<(String, String)
                 .orders
                 .iter()
                 .find(|order| order.evidence.as_ref() == Some(file));
-            let what = shown.map_or(String::new(), |shown| order(shown.order).to_owned());
+            let what = shown.map_or("as confirmed".to_owned(), |shown| {
+                let name = order(shown.order);
+                match shown.preemptions {
+                    Some(count) => format!("{name}, {}", preemptions(count)),
+                    None => name.to_owned(),
+                }
+            });
             (replay_command(file, folder), what)
         })
         .collect()
+}
+
+/// How many switches have to be understood.
+fn preemptions(count: u64) -> String {
+    match count {
+        0 => "no preemption".to_owned(),
+        1 => "1 preemption".to_owned(),
+        _ => format!("{count} preemptions"),
+    }
 }
 
 /// The command that repeats a recording of the result folder.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use verdict_classify::{Class, Primary, Shown, ShownOrder, Verdict};
+use verdict_classify::{Class, Evidence, Primary, Shown, ShownOrder, Verdict};
 use verdict_findings::{Access, AccessKind, Order, Race, Step, WhichOrder};
 
 /// Both orders of the instance that shows the verdict; nothing where none was tried. `first` are the instructions of the race's
@@ -50,24 +50,22 @@ pub(crate) fn orders(
         Class::KWitnessHarmless => {}
     }
     let recording = |wanted: &dyn Fn(&Path) -> bool| {
-        let mut files = verdict.evidence.iter().map(|evidence| &evidence.path);
-        let found = files.find(|path| wanted(path));
-        found.map(|path| path.display().to_string())
+        let mut evidence = verdict.evidence.iter();
+        evidence.find(|evidence| wanted(&evidence.path))
+    };
+    let order = |order, steps, ends, shown: Option<&Evidence>| Order {
+        order,
+        steps,
+        ends,
+        evidence: shown.map(|shown| shown.path.display().to_string()),
+        preemptions: shown.map(|shown| shown.preemptions),
     };
     let [recorded, other] = ends;
+    let as_recorded = recording(&|path| path == primary.recording);
+    let alternate = recording(&|path| path != primary.recording);
     vec![
-        Order {
-            order: WhichOrder::Primary,
-            steps: sides.recorded(),
-            ends: recorded,
-            evidence: recording(&|path| path == primary.recording),
-        },
-        Order {
-            order: WhichOrder::Alternate,
-            steps,
-            ends: other,
-            evidence: recording(&|path| path != primary.recording),
-        },
+        order(WhichOrder::Primary, sides.recorded(), recorded, as_recorded),
+        order(WhichOrder::Alternate, steps, other, alternate),
     ]
 }
 

@@ -4,6 +4,7 @@
 //! own, runs to its end, and leaves a report in a file.
 
 use crate::Executor;
+use crate::approach::Approaching;
 use crate::leave::Left;
 use crate::looping::Looks;
 use crate::policy::Policy;
@@ -17,7 +18,7 @@ use verdict_explore::{AlternateState, Facing, SegmentsState};
 use verdict_kernel::Stream;
 use verdict_protocol::{
     Answer, CallStack, Exploration, Moment, Order, Outcome, OutputPiece, OutputPlace, Report,
-    RunOrder, WaitingThread, WatchedStop,
+    RunOrder, RunSchedule, WaitingThread, WatchedStop,
 };
 
 /// Longest order.
@@ -331,10 +332,26 @@ impl Executor {
             self.cache.watch(*pc);
         }
         self.watch.calls = WatchedCalls::new(order, &self.kernel.options.program);
-        if order.loaded {
+        match order.approach {
+            Some(approach) => {
+                self.approaching = Some(Box::new(Approaching::new(approach, order)));
+                self.scheduler = Policy::of_approach(&approach);
+                self.turn = approach.quantum;
+            }
+            None => self.begin_schedule(&order.schedule, order.loaded),
+        }
+    }
+
+    /// From here on, this says who runs.
+    pub(crate) fn begin_schedule(&mut self, schedule: &RunSchedule, loaded: bool) {
+        let retired = self.kernel.retired;
+        if let Some(Role::Copy(copy)) = &mut self.explore {
+            copy.looks = Box::new(Looks::new(retired, schedule));
+        }
+        if loaded {
             self.load_ahead();
         }
-        if let Some(policy) = Policy::of_run(&order.schedule) {
+        if let Some(policy) = Policy::of_run(schedule) {
             self.scheduler = policy;
             self.turn = 0;
             self.decide_anew();
@@ -409,7 +426,7 @@ impl Executor {
     /// True if stops are there to be noted, by a copy that has noted as many as it may.
     pub(crate) fn only_notes_too_many_stops(&self) -> bool {
         let cut = matches!(&self.explore, Some(Role::Copy(copy)) if copy.stops_cut);
-        cut && !self.scheduler.looks_for_something()
+        cut && self.approaching.is_none() && !self.scheduler.looks_for_something()
     }
 
     /// Ends a copy whose guest misuses memory.
@@ -545,6 +562,7 @@ impl Executor {
             output_bytes,
             writer: copy.writer.take(),
             input_missing,
+            preemptions: self.preemptions,
         };
         // A report that cannot be written is one that is not there: the controller sees that.
         let _ = verdict_protocol::write_exploration(&copy.report, &exploration);

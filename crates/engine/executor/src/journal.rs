@@ -15,6 +15,12 @@ impl Executor {
         });
     }
 
+    /// The current thread loses its turn; perhaps it could have gone on.
+    pub(crate) fn note_preemption(&mut self, reason: Reason) {
+        let could_go_on = self.kernel.thread().is_runnable();
+        self.preemptions += u64::from(could_go_on && reason != Reason::Yielded);
+    }
+
     /// Follows the recorded schedule: switches if it says so here.
     pub(crate) fn follow_schedule(&mut self) {
         while self.kernel.replay_skip() {

@@ -5,6 +5,7 @@
 //! performs what must not run as it is, [`end`] tells the controller.
 
 mod access_log;
+mod approach;
 mod compare;
 mod cpuid;
 mod emulate;
@@ -81,6 +82,10 @@ struct Executor {
     /// The guest has control; faults are its own.
     in_guest: bool,
     switches: u64,
+    /// Switches away from a thread that could have gone on.
+    preemptions: u64,
+    /// The schedule of a copy that has not begun yet.
+    approaching: Option<Box<approach::Approaching>>,
     switches_hash: u64,
     signals: u64,
     /// The thread whose gs base and vector area are loaded.

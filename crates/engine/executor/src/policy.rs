@@ -1,9 +1,10 @@
 //! Who decides who runs.
 
 use verdict_explore::{
-    Alternate, AlternateState, Facing, RaceDirected, SegmentEnd, Segments, SegmentsState, Situation,
+    Alternate, AlternateState, Facing, Preferring, RaceDirected, SegmentEnd, Segments,
+    SegmentsState, Situation,
 };
-use verdict_protocol::{ExecutorConfig, RunSchedule, SchedulePolicy};
+use verdict_protocol::{Approach, ExecutorConfig, RunSchedule, SchedulePolicy};
 use verdict_schedule::{
     Decision, DecisionPoint, NextAccess, RandomScheduler, RoundRobin, Scheduler,
 };
@@ -13,6 +14,7 @@ use verdict_schedule::{
 pub(crate) enum Policy {
     RoundRobin(RoundRobin),
     Random(RandomScheduler),
+    Preferring(Preferring),
     Directed(Box<RaceDirected>),
     Alternate(Box<Alternate>),
     Segments(Box<Segments>),
@@ -26,6 +28,12 @@ impl Policy {
                 Policy::Random(RandomScheduler::new(config.seed, config.quantum))
             }
         }
+    }
+
+    /// The scheduler of a copy until its own begins.
+    pub(crate) fn of_approach(approach: &Approach) -> Self {
+        let preferred = approach.preferred.then_some(approach.thread);
+        Policy::Preferring(Preferring::new(preferred, approach.quantum))
     }
 
     /// The scheduler of a copy; `None` to keep what there is.
@@ -45,13 +53,12 @@ impl Policy {
                 order,
                 quantum,
                 seed,
-            } => Policy::Alternate(Box::new(Alternate::new(
-                first,
-                second.clone(),
-                *order,
-                *quantum,
-                *seed,
-            ))),
+                stays,
+            } => {
+                let second = second.clone();
+                let alternate = Alternate::new(first, second, *order, *quantum, *seed);
+                Policy::Alternate(Box::new(alternate.staying(*stays)))
+            }
             RunSchedule::Segments {
                 first,
                 second,
@@ -71,6 +78,7 @@ impl Policy {
         match self {
             Policy::RoundRobin(scheduler) => scheduler.decide(point),
             Policy::Random(scheduler) => scheduler.decide(point),
+            Policy::Preferring(scheduler) => scheduler.decide(point),
             Policy::Directed(scheduler) => scheduler.decide(point),
             Policy::Alternate(scheduler) => scheduler.decide(point),
             Policy::Segments(scheduler) => scheduler.decide(point),

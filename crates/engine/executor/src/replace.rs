@@ -102,6 +102,7 @@ impl Executor {
         self.single_step = false;
         self.loaded = usize::MAX;
         (self.switches, self.switches_hash, self.signals) = (0, 0, 0);
+        self.preemptions = 0;
         if let Some(events) = &mut self.events {
             events.begin_again(&self.kernel.memory, &mut self.cache);
         }

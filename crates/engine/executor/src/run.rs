@@ -270,6 +270,7 @@ impl Executor {
                 } => {
                     self.turn = instructions_max;
                     if thread.0 as usize != self.kernel.current {
+                        self.note_preemption(reason);
                         self.note_switch(thread.0, reason);
                     }
                     return self.switch_to(thread.0 as usize);

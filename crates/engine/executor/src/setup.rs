@@ -128,6 +128,8 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         fault: None,
         in_guest: false,
         switches: 0,
+        preemptions: 0,
+        approaching: None,
         switches_hash: 0,
         signals: 0,
         loaded: usize::MAX,

@@ -38,6 +38,9 @@ impl Executor {
     /// The current thread stands before a watched instruction, or inside a watched call.
     pub(crate) fn at_watched(&mut self) -> Outcome {
         let pc = self.kernel.thread().registers.rip;
+        if self.has_arrived(pc) {
+            return Outcome::Continue;
+        }
         let current = self.kernel.current;
         let inside = self.is_in_watched_call(pc);
         if self.kernel.current != current {

@@ -98,11 +98,29 @@ pub struct RunOrder {
     /// Whoever writes this byte of output: how it came to do so is told.
     #[serde(default)]
     pub writer_of: Option<OutputPlace>,
+    /// What has to happen before the schedule begins; it begins at once if nothing is said.
+    #[serde(default)]
+    pub approach: Option<Approach>,
     /// At its end the run says what it has changed in memory.
     pub compare_memory: bool,
     /// What shall hold: the run ends where something does not.
     #[serde(default)]
     pub properties: Vec<Property>,
+}
+
+/// Until a thread comes to a watched instruction, all run for long turns: its schedule is told apart from how it got there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Approach {
+    /// Who.
+    pub thread: u32,
+    /// Where.
+    pub pc: u64,
+    /// The how many-th time it comes there, from 1.
+    pub nth: u64,
+    /// Instructions of a turn until then.
+    pub quantum: u64,
+    /// It has its turn before others.
+    pub preferred: bool,
 }
 
 /// A call of the program that stands for what the called function does to memory: the scheduler hears of the call as the
@@ -155,6 +173,9 @@ pub enum RunSchedule {
         quantum: u64,
         /// Randomises everything but the two.
         seed: Option<u64>,
+        /// Who has made the second access goes on, and the first thread gets its turn when there is one.
+        #[serde(default)]
+        stays: bool,
     },
     /// The segments of two accesses, one after the other, and no more.
     Segments {
@@ -301,6 +322,9 @@ pub struct Exploration {
     pub writer: Option<Box<CallStack>>,
     /// How often it asked for input that there was none of.
     pub input_missing: u64,
+    /// How often a thread lost its turn that could have gone on, since the program began.
+    #[serde(default)]
+    pub preemptions: u64,
 }
 
 /// A byte of output.

@@ -25,8 +25,8 @@ mod status;
 
 pub use config::{AccessLog, Clock, ExecutorConfig, Inherited, Mode, SchedulePolicy, Until, World};
 pub use explore::{
-    Answer, Bytes, Exploration, LaterInput, Looping, MemoryChanges, Moment, Order, OutputPiece,
-    OutputPlace, RunOrder, RunSchedule, ThreadState, WatchedCall, WatchedStop,
+    Answer, Approach, Bytes, Exploration, LaterInput, Looping, MemoryChanges, Moment, Order,
+    OutputPiece, OutputPlace, RunOrder, RunSchedule, ThreadState, WatchedCall, WatchedStop,
 };
 pub use frame::{
     FrameError, ReportWriter, read_config, read_exploration, read_report, write_config,

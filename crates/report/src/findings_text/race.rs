@@ -265,11 +265,7 @@ fn replays(race: &Race, folder: &str) -> String {
         return String::new();
     }
     let shown: Vec<&str> = commands.iter().map(|(_, what)| what.as_str()).collect();
-    let shown = if shown.contains(&"") {
-        String::new()
-    } else {
-        format!(": {}", shown.join(", then "))
-    };
+    let shown = format!(": {}", shown.join("; then "));
     let mut text = format!("\n{}", hanging("  see it happen", "    ", &shown, COLUMNS));
     for (command, _) in commands {
         // Commands are not wrapped: they are there to be copied.

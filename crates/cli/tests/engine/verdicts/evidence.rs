@@ -12,7 +12,7 @@ use verdict_corpus::{Opt, case};
 use super::{Classified, built, classify, number};
 
 /// How a replay ended: its exit code, or that of the signal, and what it wrote.
-fn replay(recording: &Path) -> (Option<i32>, Vec<u8>, String) {
+pub(super) fn replay(recording: &Path) -> (Option<i32>, Vec<u8>, String) {
     let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
         .arg("replay")
         .arg(recording)

@@ -3,7 +3,9 @@
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use tempfile::TempDir;
 
+use super::evidence::replay;
 use crate::tools::{build, tool};
 
 /// The races of a guest, with their verdicts.
@@ -12,6 +14,11 @@ fn races(source: &str) -> Vec<Value> {
 }
 
 fn judged(source: &str, options: &[&str], arguments: &[&str]) -> Vec<Value> {
+    judged_in(source, options, arguments).1
+}
+
+/// The same, and the folder that has the evidence.
+fn judged_in(source: &str, options: &[&str], arguments: &[&str]) -> (TempDir, Vec<Value>) {
     let gcc = tool("gcc", "gcc");
     let binary = build(source, &[&gcc, "-O0", "-g", "-pthread", "-w"]);
     let folder = tempfile::tempdir().unwrap();
@@ -31,7 +38,8 @@ fn judged(source: &str, options: &[&str], arguments: &[&str]) -> Vec<Value> {
     let text = std::fs::read(&output)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&run.stderr)));
     let document: Value = serde_json::from_slice(&text).unwrap();
-    document["races"].as_array().unwrap().clone()
+    let races = document["races"].as_array().unwrap().clone();
+    (folder, races)
 }
 
 fn only(mut races: Vec<Value>) -> Value {
@@ -125,6 +133,23 @@ fn a_crash_of_the_recorded_order_is_the_doing_of_the_race_whose_other_order_avoi
     assert_eq!(other["class"], "k-witness-harmless");
     let why = other["why"].as_str().unwrap();
     assert!(why.contains("not because of this race"), "{why}");
+}
+
+#[test]
+fn evidence_has_as_few_preemptions_as_it_needs() {
+    let (folder, races) = judged_in("judged_quietly.c", &[], &[]);
+    let crashes = |race: &&Value| race["class"] == "spec-violated";
+    let race = races.iter().find(crashes).expect("a race that crashes");
+    let [recorded, other] = [0, 1].map(|nth: usize| &race["orders"][nth]);
+    assert!(recorded["preemptions"].as_u64().unwrap() > 20, "{recorded}");
+    assert_eq!(other["preemptions"], 1, "{other}");
+    let evidence = folder.path().join(other["evidence"].as_str().unwrap());
+    let first = replay(&evidence);
+    assert_eq!(first.0, Some(128 + 11), "{}", first.2);
+    assert!(!first.2.contains("another way"), "{}", first.2);
+    for _ in 1..5 {
+        assert!(replay(&evidence) == first, "replays differ");
+    }
 }
 
 #[test]
