@@ -174,7 +174,7 @@ impl Try {
 
 impl Try {
     /// How the accesses come after each other, where both come.
-    fn order(self) -> ShownOrder {
+    pub(crate) fn order(self) -> ShownOrder {
         match self {
             Try::Split | Try::SplitSegments(_) => ShownOrder::Between,
             Try::Late | Try::Control(_) | Try::RecordedSegments(..) => ShownOrder::Kept,

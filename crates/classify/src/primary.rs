@@ -131,9 +131,10 @@ fn show_quietly(
 ) -> Result<(), ClassifyError> {
     for (race, mut show) in shows {
         let verdict = &mut verdicts[race];
-        let manners = Manner::FROM_BEGINNING;
-        let requests = manners.map(|manner| show.request(manner, options, primary, None));
-        let runs = run_copies(&mut explorer, options, requests.into())?;
+        let manners = show.from_beginning();
+        let request = |manner: &Manner| show.request(*manner, options, primary, None);
+        let requests = manners.iter().map(request).collect();
+        let runs = run_copies(&mut explorer, options, requests)?;
         let runs = manners.into_iter().zip(runs).collect();
         if show.take_quieter(primary, verdict.class, runs) {
             let file = Some(show.file.clone());

@@ -9,10 +9,11 @@
 use crate::alternates::{Try, is_enforced};
 use crate::blame::Scene;
 use crate::output::difference;
-use crate::{Class, Instance, Options, Primary, Verdict};
+use crate::{Class, Instance, Options, Primary, ShownOrder, Verdict};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use verdict_confirm::Ended;
+use verdict_explore::{AccessOrder, RacingAccess};
 use verdict_launch::{Copied, Request};
 use verdict_protocol::{Approach, Exploration, RunSchedule};
 
@@ -47,6 +48,8 @@ enum From {
     BeginningFirst,
     /// With the program's second thread. Long turns.
     Beginning,
+    /// The same; the thread of the access that shall come first makes it at once and steps aside.
+    BeginningOther,
 }
 
 /// What comes after the other order.
@@ -67,11 +70,12 @@ impl Manner {
         Manner::new(From::Instance, After::LongTurns),
     ];
     /// What is tried from the beginning.
-    pub(crate) const FROM_BEGINNING: [Manner; 4] = [
+    const FROM_BEGINNING: [Manner; 5] = [
         Manner::new(From::BeginningFirst, After::Stays),
         Manner::new(From::BeginningFirst, After::LongTurns),
         Manner::new(From::Beginning, After::LongTurns),
         Manner::new(From::Beginning, After::AsTried),
+        Manner::new(From::BeginningOther, After::LongTurns),
     ];
 
     const fn new(from: From, after: After) -> Manner {
@@ -102,6 +106,15 @@ impl Show {
         shown && is_enforced(&self.exploration) && self.preemptions > FEWEST
     }
 
+    /// What is tried from the beginning.
+    pub(crate) fn from_beginning(&self) -> Vec<Manner> {
+        // What is done inside of a call, or in two halves, is not made at once.
+        let at_once = self.tried.order() == ShownOrder::Turned && !self.instance.calls[1];
+        let possible = |manner: &Manner| at_once || manner.from != From::BeginningOther;
+        let all = Manner::FROM_BEGINNING.into_iter();
+        all.filter(possible).collect()
+    }
+
     /// The copy that shows it like this.
     pub(crate) fn request(
         &self,
@@ -127,15 +140,30 @@ impl Show {
             *seed = None;
             *stays = manner.after == After::Stays;
         }
-        if manner.from != From::Instance {
-            request.approach = Some(Approach {
-                thread: self.instance.first.thread,
-                pc: self.instance.first.pc,
-                nth: arrivals(&self.instance, primary),
-                quantum: long,
-                preferred: manner.from == From::BeginningFirst,
-            });
+        let Instance { first, second, .. } = &self.instance;
+        if manner.from == From::BeginningOther
+            && let RunSchedule::Alternate {
+                first: made,
+                second: after,
+                order,
+                ..
+            } = &mut request.schedule
+        {
+            (*made, *after) = (second.clone(), first.clone());
+            *order = AccessOrder::Aside;
         }
+        let awaited = match manner.from {
+            From::Instance => return request,
+            From::BeginningFirst | From::Beginning => first,
+            From::BeginningOther => second,
+        };
+        request.approach = Some(Approach {
+            thread: awaited.thread,
+            pc: awaited.pc,
+            nth: arrivals(awaited, &self.instance, primary),
+            quantum: long,
+            preferred: manner.from != From::Beginning,
+        });
         request
     }
 
@@ -162,15 +190,14 @@ impl Show {
     }
 }
 
-/// How often the thread of the first access had come to it, this time included.
-fn arrivals(instance: &Instance, primary: &Primary) -> u64 {
+/// How often the thread of an access of the instance had come to it in the primary, that time included.
+fn arrivals(access: &RacingAccess, instance: &Instance, primary: &Primary) -> u64 {
     let stops = primary.exploration.stops.iter();
-    let mine = stops.filter(|stop| {
-        (stop.thread, stop.pc) == (instance.first.thread, instance.first.pc)
-            && stop.begun.1 <= instance.retired
-    });
+    let mine = stops.filter(|stop| (stop.thread, stop.pc) == (access.thread, access.pc));
     let times: BTreeSet<u64> = mine.map(|stop| stop.begun.1).collect();
-    times.len() as u64
+    let before = times.range(..instance.retired).count() as u64;
+    // The first access is made at that moment, the second one some time after it.
+    before + 1
 }
 
 /// True if both runs are evidence of the same.

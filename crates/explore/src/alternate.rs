@@ -48,6 +48,8 @@ pub enum AccessOrder {
     Turned,
     /// The first is made before it, as it was, but as late as that.
     Kept,
+    /// The first is made at once, and its thread steps aside. Whenever the second comes, it comes after that.
+    Aside,
 }
 
 /// Makes the second access happen before the first, or right after it.
@@ -63,6 +65,8 @@ pub struct Alternate {
     situation: Situation,
     /// Who has made the second access goes on.
     stays: bool,
+    /// The first access has been made, where that is done at once.
+    made: bool,
     /// Who decides about everything else.
     rest: Rest,
 }
@@ -95,6 +99,7 @@ impl Alternate {
             order,
             situation: Situation::default(),
             stays: false,
+            made: false,
             state: AlternateState::Holding,
             rest: match seed {
                 None => Rest::Turns(RoundRobin::new(quantum)),
@@ -118,7 +123,7 @@ impl Alternate {
     /// The thread that is kept from running.
     #[must_use]
     pub fn held(&self) -> Option<u32> {
-        (self.state == AlternateState::Holding).then_some(self.held.0)
+        (self.state == AlternateState::Holding && !self.made).then_some(self.held.0)
     }
 
     /// Says how things stand, before each decision.
@@ -133,6 +138,25 @@ impl Alternate {
                 .accesses
                 .iter()
                 .any(|access| access.conflicts(&self.first))
+    }
+
+    /// Makes the first access, and lets others run until the second one comes.
+    fn step_aside(&mut self, point: &DecisionPoint<'_>) -> Decision {
+        if !self.made {
+            self.made = true;
+            return Decision::Run {
+                thread: self.held,
+                instructions_max: 1,
+            };
+        }
+        if let (Reason::Watched, Some(next), Some(thread)) =
+            (point.reason, point.next, point.current)
+            && self.is_second(thread, &next)
+        {
+            self.state = AlternateState::Enforced;
+        }
+        // Who has just made its access has used up its turn: another one follows it.
+        self.ask(point)
     }
 
     /// Anybody but the held thread; the second one first.
@@ -200,6 +224,7 @@ impl Alternate {
 impl Scheduler for Alternate {
     fn decide(&mut self, point: &DecisionPoint<'_>) -> Decision {
         match self.state {
+            AlternateState::Holding if self.order == AccessOrder::Aside => self.step_aside(point),
             AlternateState::Holding => self.hold(point),
             AlternateState::Passing if point.reason == Reason::Watched => Decision::Continue,
             AlternateState::Passing => {
@@ -308,6 +333,37 @@ mod tests {
             instructions_max: 50,
         };
         assert_eq!(alternate.decide(&point(Reason::QuantumEnd, 2, &all)), on);
+        assert_eq!(alternate.state(), AlternateState::Enforced);
+    }
+
+    #[test]
+    fn who_makes_the_first_access_may_step_aside() {
+        let all = [ThreadId(1), ThreadId(2)];
+        let first = access(1, 0x10, true);
+        let second = access(2, 0x20, false);
+        let mut alternate = Alternate::new(&first, second, AccessOrder::Aside, 50, None);
+        let run = |thread, instructions_max| Decision::Run {
+            thread: ThreadId(thread),
+            instructions_max,
+        };
+        assert_eq!(alternate.decide(&point(Reason::Start, 1, &all)), run(1, 1));
+        assert_eq!(
+            alternate.held(),
+            None,
+            "it may go on whenever it is its turn"
+        );
+        let aside = alternate.decide(&point(Reason::QuantumEnd, 1, &all));
+        assert_eq!(aside, run(2, 50));
+        assert_eq!(alternate.state(), AlternateState::Holding);
+        let accesses = [alternate.first];
+        let watched = DecisionPoint {
+            next: Some(Next {
+                pc: 0x20,
+                accesses: &accesses,
+            }),
+            ..point(Reason::Watched, 2, &all)
+        };
+        assert_eq!(alternate.decide(&watched), Decision::Continue);
         assert_eq!(alternate.state(), AlternateState::Enforced);
     }
 

@@ -22,6 +22,9 @@ use crate::{Ending, LaunchError, LaunchOptions, ending, spawn};
 const TICK: Duration = Duration::from_millis(200);
 const ANSWER_MAX: usize = 64 << 10;
 
+/// What copies that are recorded begin with.
+const BEGINNING: &str = "beginning.vrec";
+
 /// An executor that explores.
 pub struct Explorer {
     executor: Watched,
@@ -137,7 +140,7 @@ impl Explorer {
                 .write(true)
                 .create(true)
                 .truncate(true)
-                .open(folder.join("beginning.vrec"))
+                .open(folder.join(BEGINNING))
                 .map_err(LaunchError::Channel)?;
             options.recording = Some(Arc::new(beginning));
             config.mode = Mode::Record {
@@ -187,7 +190,7 @@ impl Explorer {
     /// Leaves the recording that the execution follows: from here on it goes on by itself, in a private world, with
     /// input as `input` says. With `record`, copies can be recorded from the beginning.
     pub fn leave(&mut self, input: LaterInput, record: bool) -> Result<(), LaunchError> {
-        let beginning = self.folder.join("beginning.vrec");
+        let beginning = self.folder.join(BEGINNING);
         let recording = record.then(|| beginning.as_os_str().as_bytes().to_vec());
         self.send(&Order::Leave { input, recording })?;
         match self.answer(None)? {
@@ -354,6 +357,13 @@ impl Explorer {
                 Err(error) => return Err(LaunchError::Watch(error)),
             }
         }
+    }
+}
+
+impl Drop for Explorer {
+    /// Every recording of a copy has its own beginning: this one is of use to nobody any more.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.folder.join(BEGINNING));
     }
 }
 

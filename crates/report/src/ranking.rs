@@ -3,7 +3,7 @@
 use verdict_findings::{Class, ProgramFindings, Race};
 
 /// How bad a race is, as far as is known. The worst comes first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Rank {
     /// An order violates the specification.
     SpecViolated,

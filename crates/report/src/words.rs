@@ -393,6 +393,9 @@ pub(crate) fn replay_commands(race: &Race, folder: &str) -> Vec<(String, String)
     let Some(verdict) = &race.verdict else {
         return Vec::new();
     };
+    // What shows neither order shows that the accesses met.
+    let known = verdict.orders.iter().any(|order| order.evidence.is_some());
+    let unnamed = if known { "as confirmed" } else { "" };
     verdict
         .evidence
         .iter()
@@ -401,7 +404,7 @@ pub(crate) fn replay_commands(race: &Race, folder: &str) -> Vec<(String, String)
                 .orders
                 .iter()
                 .find(|order| order.evidence.as_ref() == Some(file));
-            let what = shown.map_or("as confirmed".to_owned(), |shown| {
+            let what = shown.map_or(unnamed.to_owned(), |shown| {
                 let name = order(shown.order);
                 match shown.preemptions {
                     Some(count) => format!("{name}, {}", preemptions(count)),

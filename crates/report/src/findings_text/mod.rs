@@ -30,12 +30,9 @@ pub struct ReportOptions<'a> {
 /// Several lines. `paint` gives each piece of text the colour of its tone, or leaves it as it is.
 pub fn findings_text(findings: &ProgramFindings, options: ReportOptions, paint: Paint) -> String {
     let mut text = summary(findings, paint);
-    for race in worst_first(findings) {
-        if cluster::is_told_with_another(race, findings) {
-            continue;
-        }
+    for (race, others) in cluster::told(findings, options) {
         text.push('\n');
-        text.push_str(&race::block(race, findings, options, paint));
+        text.push_str(&race::block(race, &others, findings, options, paint));
     }
     text.push_str(&table(findings, paint));
     text.push_str(&changes::gone(options.since, paint));

@@ -15,6 +15,7 @@ const DIFFERENCES_MAX: usize = 6;
 
 pub(super) fn block(
     race: &Race,
+    others: &[&Race],
     findings: &ProgramFindings,
     options: ReportOptions,
     paint: Paint,
@@ -38,7 +39,7 @@ pub(super) fn block(
             text.push_str(&paragraph("why: ", why));
         }
     }
-    text.push_str(&cluster::others(race, findings, paint));
+    text.push_str(&cluster::others(race, others, paint));
     text.push_str(&replays(race, options.folder));
     text
 }
@@ -265,7 +266,11 @@ fn replays(race: &Race, folder: &str) -> String {
         return String::new();
     }
     let shown: Vec<&str> = commands.iter().map(|(_, what)| what.as_str()).collect();
-    let shown = format!(": {}", shown.join("; then "));
+    let shown = if shown.contains(&"") {
+        String::new()
+    } else {
+        format!(": {}", shown.join("; then "))
+    };
     let mut text = format!("\n{}", hanging("  see it happen", "    ", &shown, COLUMNS));
     for (command, _) in commands {
         // Commands are not wrapped: they are there to be copied.

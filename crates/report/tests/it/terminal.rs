@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use expect_test::{expect, expect_file};
+use verdict_findings::ProgramFindings;
 use verdict_history::{Change, Comparison, KnownRace};
 use verdict_report::{ReportOptions, Tone, findings_text};
 
@@ -154,6 +155,62 @@ fn colour_changes_nothing_else() {
         let plain = findings_text(&findings, options(), PLAIN);
         assert_eq!(coloured.replace('\u{1b}', ""), plain);
     }
+}
+
+/// The second race again, as a compiler makes it that unrolls a loop.
+fn unrolled(times: usize) -> ProgramFindings {
+    let mut findings = one_of_each();
+    findings.coverage.clear();
+    let race = findings.races.swap_remove(1);
+    findings.races = vec![race; times];
+    for (nth, race) in findings.races.iter_mut().enumerate() {
+        race.id = format!("c0ffee{nth:06}");
+    }
+    findings
+}
+
+#[test]
+fn races_of_the_same_lines_that_do_the_same_are_told_together() {
+    let mut findings = unrolled(12);
+    let class = findings.races[0].class();
+    assert!(class.is_some());
+    findings.races[2].accesses[0].line = Some(1);
+    findings.races[3].verdict.as_mut().unwrap().class = None;
+    let text = findings_text(&findings, options(), PLAIN);
+    let told: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.contains("of these lines"))
+        .take_while(|line| !line.is_empty())
+        .map(|line| &line[2..])
+        .collect();
+    expect![[r#"
+        the same with 9 more races of these lines: c0ffee000001, c0ffee000004,
+          c0ffee000005, c0ffee000006, c0ffee000007, c0ffee000008, c0ffee000009,
+          c0ffee000010, ..."#]]
+    .assert_eq(&told.join("\n"));
+    assert_eq!(
+        text.matches("\n  race ").count(),
+        3,
+        "those that are unlike"
+    );
+}
+
+#[test]
+fn a_race_that_is_worse_than_before_is_told_for_itself() {
+    let findings = unrolled(3);
+    let before = "k-witness-harmless".to_owned();
+    let changes = [(findings.races[1].id.clone(), Change::Worse { before })];
+    let since = Comparison {
+        changes: changes.into_iter().collect(),
+        ..Comparison::default()
+    };
+    let options = ReportOptions {
+        since: Some(&since),
+        ..options()
+    };
+    let text = findings_text(&findings, options, PLAIN);
+    assert!(text.contains("WORSE than before"), "{text}");
+    assert_eq!(text.matches("\n  race ").count(), 2);
 }
 
 #[test]
