@@ -131,12 +131,20 @@ fn show_quietly(
 ) -> Result<(), ClassifyError> {
     for (race, mut show) in shows {
         let verdict = &mut verdicts[race];
-        let manners = show.from_beginning();
-        let request = |manner: &Manner| show.request(*manner, options, primary, None);
-        let requests = manners.iter().map(request).collect();
-        let runs = run_copies(&mut explorer, options, requests)?;
-        let runs = manners.into_iter().zip(runs).collect();
-        if show.take_quieter(primary, verdict.class, runs) {
+        let before = show.preemptions;
+        for manners in Manner::ALL {
+            if !show.may_be_quieter(verdict.class) {
+                break;
+            }
+            let possible = manners.iter().copied().filter(|one| show.is_possible(*one));
+            let manners: Vec<Manner> = possible.collect();
+            let request = |manner: &Manner| show.request(*manner, options, primary, None);
+            let requests = manners.iter().map(request).collect();
+            let runs = run_copies(&mut explorer, options, requests)?;
+            let runs = manners.into_iter().zip(runs).collect();
+            show.take_quieter(primary, verdict.class, runs);
+        }
+        if show.preemptions < before {
             let file = Some(show.file.clone());
             let request = show.request(show.manner, options, primary, file);
             run_copies(&mut explorer, options, vec![request])?;
@@ -456,18 +464,6 @@ impl At<'_> {
         Ok(())
     }
 
-    /// Looks for fewer preemptions from here on.
-    fn quieten(&mut self, show: &mut Show, class: Option<Class>) -> Result<(), ClassifyError> {
-        if !show.may_be_quieter(class) {
-            return Ok(());
-        }
-        let manners = Manner::FROM_HERE;
-        let requests = manners.map(|manner| show.request(manner, self.options, self.primary, None));
-        let runs = self.run(requests.into())?;
-        show.take_quieter(self.primary, class, manners.into_iter().zip(runs).collect());
-        Ok(())
-    }
-
     /// Answers with what shows the verdict, if that is news.
     fn try_all(
         &mut self,
@@ -517,10 +513,9 @@ impl At<'_> {
                 _ => None,
             });
         let instance = self.instance.clone();
-        let mut show = exploration.map(|(tried, run)| Show::new(tried, instance, file, run));
-        if let Some(show) = &mut show {
+        let show = exploration.map(|(tried, run)| Show::new(tried, instance, file, run));
+        if let Some(show) = &show {
             let found = &mut judged.verdict;
-            self.quieten(show, found.class)?;
             self.record(show, found)?;
             found.evidence = evidence(show.file.clone(), show.preemptions, self.primary, found);
         }

@@ -2,9 +2,8 @@
 //!
 //! An alternate comes from where it is cheap: the primary, with all its turns, and turns of the same length after the race. Who wants
 //! to understand it has to follow every switch. So the same two accesses are brought together with turns so long that threads
-//! run until they wait, first after the race and then before it, too; of those that come to the same, the one counts in which
-//! the fewest threads lose a turn that could have gone on. That is one where the thread of the first access is all that has to be
-//! held, and not none, since something has to be.
+//! run until they wait, from the program's second thread on; of those that come to the same, the one counts in which a thread loses
+//! its turn least often that could have gone on.
 
 use crate::alternates::{Try, is_enforced};
 use crate::blame::Scene;
@@ -17,8 +16,8 @@ use verdict_explore::{AccessOrder, RacingAccess};
 use verdict_launch::{Copied, Request};
 use verdict_protocol::{Approach, Exploration, RunSchedule};
 
-/// Nothing shows another order with fewer.
-const FEWEST: u64 = 1;
+/// So few can be followed: to look for one less is not worth another run.
+const FEW: u64 = 2;
 
 /// What shows a verdict, and how quietly.
 pub(crate) struct Show {
@@ -35,14 +34,14 @@ pub(crate) struct Show {
 /// How the two accesses are brought together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Manner {
-    from: From,
+    from: Start,
     after: After,
 }
 
 /// Where it begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum From {
-    /// Before the instance, as the primary came there.
+enum Start {
+    /// Before the instance, as the primary came there: the alternate that was judged.
     Instance,
     /// With the program's second thread. Long turns; the thread of the first access has its turns before others.
     BeginningFirst,
@@ -64,21 +63,20 @@ enum After {
 }
 
 impl Manner {
-    /// What is tried from the moment before the instance.
-    pub(crate) const FROM_HERE: [Manner; 2] = [
-        Manner::new(From::Instance, After::Stays),
-        Manner::new(From::Instance, After::LongTurns),
-    ];
-    /// What is tried from the beginning.
-    const FROM_BEGINNING: [Manner; 5] = [
-        Manner::new(From::BeginningFirst, After::Stays),
-        Manner::new(From::BeginningFirst, After::LongTurns),
-        Manner::new(From::Beginning, After::LongTurns),
-        Manner::new(From::Beginning, After::AsTried),
-        Manner::new(From::BeginningOther, After::LongTurns),
+    /// What is tried, the most promising first: a few at a time, until few preemptions are left. Each takes as long as the program.
+    pub(crate) const ALL: [&[Manner]; 2] = [
+        &[
+            Manner::new(Start::BeginningFirst, After::Stays),
+            Manner::new(Start::BeginningOther, After::LongTurns),
+        ],
+        &[
+            Manner::new(Start::BeginningFirst, After::LongTurns),
+            Manner::new(Start::Beginning, After::LongTurns),
+            Manner::new(Start::Beginning, After::AsTried),
+        ],
     ];
 
-    const fn new(from: From, after: After) -> Manner {
+    const fn new(from: Start, after: After) -> Manner {
         Manner { from, after }
     }
 }
@@ -96,23 +94,25 @@ impl Show {
             file,
             preemptions: exploration.preemptions,
             exploration,
-            manner: Manner::new(From::Instance, After::AsTried),
+            manner: Manner::new(Start::Instance, After::AsTried),
         }
     }
 
     /// True if a quieter one may be found. Only what an alternate does has to be understood.
     pub(crate) fn may_be_quieter(&self, class: Option<Class>) -> bool {
-        let shown = matches!(class, Some(Class::SpecViolated | Class::OutputDiffers));
-        shown && is_enforced(&self.exploration) && self.preemptions > FEWEST
+        let shown = match class {
+            // Otherwise it is the recorded order that breaks the program.
+            Some(Class::SpecViolated) => Scene::of(&self.exploration).is_some(),
+            Some(Class::OutputDiffers) => true,
+            _ => false,
+        };
+        shown && is_enforced(&self.exploration) && self.preemptions > FEW
     }
 
-    /// What is tried from the beginning.
-    pub(crate) fn from_beginning(&self) -> Vec<Manner> {
-        // What is done inside of a call, or in two halves, is not made at once.
+    /// Whether it can be shown like this: what is done inside of a call, or in two halves, is not made at once.
+    pub(crate) fn is_possible(&self, manner: Manner) -> bool {
         let at_once = self.tried.order() == ShownOrder::Turned && !self.instance.calls[1];
-        let possible = |manner: &Manner| at_once || manner.from != From::BeginningOther;
-        let all = Manner::FROM_BEGINNING.into_iter();
-        all.filter(possible).collect()
+        at_once || manner.from != Start::BeginningOther
     }
 
     /// The copy that shows it like this.
@@ -141,7 +141,7 @@ impl Show {
             *stays = manner.after == After::Stays;
         }
         let Instance { first, second, .. } = &self.instance;
-        if manner.from == From::BeginningOther
+        if manner.from == Start::BeginningOther
             && let RunSchedule::Alternate {
                 first: made,
                 second: after,
@@ -153,28 +153,27 @@ impl Show {
             *order = AccessOrder::Aside;
         }
         let awaited = match manner.from {
-            From::Instance => return request,
-            From::BeginningFirst | From::Beginning => first,
-            From::BeginningOther => second,
+            Start::Instance => return request,
+            Start::BeginningFirst | Start::Beginning => first,
+            Start::BeginningOther => second,
         };
         request.approach = Some(Approach {
             thread: awaited.thread,
             pc: awaited.pc,
             nth: arrivals(awaited, &self.instance, primary),
             quantum: long,
-            preferred: manner.from != From::Beginning,
+            preferred: manner.from != Start::Beginning,
         });
         request
     }
 
-    /// Takes the quietest of those that show the same. True if there is one.
+    /// Takes the quietest of those that show the same.
     pub(crate) fn take_quieter(
         &mut self,
         primary: &Primary,
         class: Option<Class>,
         runs: Vec<(Manner, Copied)>,
-    ) -> bool {
-        let before = self.preemptions;
+    ) {
         for (manner, copied) in runs {
             let Copied::Explored(run) = copied else {
                 continue;
@@ -186,7 +185,6 @@ impl Show {
                 self.manner = manner;
             }
         }
-        self.preemptions < before
     }
 }
 

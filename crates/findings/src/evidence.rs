@@ -54,6 +54,7 @@ mod tests {
             steps: Vec::new(),
             ends: "exit code 0".into(),
             evidence: Some(name.into()),
+            preemptions: None,
         };
         let error = ObservedError {
             kind: ConsequenceKind::Crash,

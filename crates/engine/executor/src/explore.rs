@@ -346,7 +346,7 @@ impl Executor {
     pub(crate) fn begin_schedule(&mut self, schedule: &RunSchedule, loaded: bool) {
         let retired = self.kernel.retired;
         if let Some(Role::Copy(copy)) = &mut self.explore {
-            copy.looks = Box::new(Looks::new(retired, schedule));
+            *copy.looks = Looks::new(retired, schedule);
         }
         if loaded {
             self.load_ahead();

@@ -206,12 +206,15 @@ fn order() -> impl Strategy<Value = Order> {
         },
     );
     let which = prop_oneof![Just(WhichOrder::Primary), Just(WhichOrder::Alternate)];
-    (which, vec(step, 0..3), text(), of(text())).prop_map(|(order, steps, ends, evidence)| Order {
-        order,
-        steps,
-        ends,
-        evidence,
-    })
+    (which, vec(step, 0..3), text(), of(text()), of(any::<u64>())).prop_map(
+        |(order, steps, ends, evidence, preemptions)| Order {
+            order,
+            steps,
+            ends,
+            evidence,
+            preemptions,
+        },
+    )
 }
 
 fn verdict() -> impl Strategy<Value = Verdict> {
