@@ -241,10 +241,16 @@ pub(crate) struct Window<'a> {
     bytes: [u8; WINDOW],
     start: u64,
     len: usize,
+    /// Instructions that were decoded together, and how many of them have been asked for: to set up a decoder takes longer than to
+    /// decode.
+    ahead: [Instruction; AHEAD],
+    known: usize,
+    asked: usize,
 }
 
 const WINDOW: usize = 256;
 const LONGEST: usize = 15;
+const AHEAD: usize = 6;
 
 impl<'a> Window<'a> {
     pub(crate) fn new(request: &'a Request<'a>) -> Self {
@@ -253,6 +259,9 @@ impl<'a> Window<'a> {
             bytes: [0; WINDOW],
             start: 1,
             len: 0,
+            ahead: [Instruction::default(); AHEAD],
+            known: 0,
+            asked: 0,
         }
     }
 
@@ -263,18 +272,45 @@ impl<'a> Window<'a> {
         if !inside {
             self.start = pc;
             self.len = (self.request.fetch)(pc, &mut self.bytes);
+            self.known = 0;
+        }
+        let next = self.ahead[..self.known].get(self.asked);
+        if next.is_none_or(|next| next.ip() != pc) {
+            self.decode_from(pc);
         }
         let bytes = &self.bytes[(pc - self.start) as usize..self.len];
-        let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
-        let instruction = decoder.decode();
-        // Too few bytes: what follows is not executable. An invalid encoding becomes one that faults as it should.
-        if decoder.last_error() == DecoderError::NoMoreBytes {
+        // Too few bytes: what follows is not executable.
+        let Some(instruction) = self.ahead[..self.known].get(self.asked) else {
             return Err(pc.wrapping_add(bytes.len() as u64));
+        };
+        self.asked += 1;
+        let copy = match bytes.first_chunk() {
+            Some(bytes) => *bytes,
+            None => {
+                let mut copy = [0; LONGEST];
+                copy[..bytes.len()].copy_from_slice(bytes);
+                copy
+            }
+        };
+        Ok((*instruction, copy))
+    }
+
+    /// Decodes what follows each other at `pc`: nothing if there are too few bytes. An invalid encoding becomes an instruction that
+    /// faults as it should.
+    fn decode_from(&mut self, pc: u64) {
+        (self.known, self.asked) = (0, 0);
+        let bytes = &self.bytes[(pc - self.start) as usize..self.len];
+        let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+        for next in &mut self.ahead {
+            decoder.decode_out(next);
+            if decoder.last_error() == DecoderError::NoMoreBytes {
+                break;
+            }
+            self.known += 1;
+            if next.flow_control() != FlowControl::Next {
+                break;
+            }
         }
-        let mut copy = [0; LONGEST];
-        let len = LONGEST.min(bytes.len());
-        copy[..len].copy_from_slice(&bytes[..len]);
-        Ok((instruction, copy))
     }
 }
 
