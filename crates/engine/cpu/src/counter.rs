@@ -20,16 +20,35 @@ struct Part {
     bytes: Range<usize>,
 }
 
-/// Takes the budget out of the image of a thread that was interrupted in translated code, and puts the guest's own
-/// register in its place.
-pub fn swap_counter(image: &mut [u8], guest: &VectorSlot, xsave_mask: u64) -> i64 {
+/// What of the guest's vector register 15 is where it belongs while translated code runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum InPlace {
+    /// Nothing: the budget is there, and the guest's own is in [`crate::Context::guest_vector`].
+    #[default]
+    Nothing,
+    /// Its low 16 bytes; the others are in [`crate::Context::guest_vector`], the budget in the context.
+    Low,
+    /// All of it; the budget is in the context.
+    Whole,
+}
+
+/// Puts the guest's own register into the image of a thread that was interrupted in translated code. Returns the budget,
+/// if that was in its place.
+pub fn restore_vector(
+    image: &mut [u8],
+    guest: &VectorSlot,
+    in_place: InPlace,
+    xsave_mask: u64,
+) -> Option<i64> {
     let mut present = word(image, PRESENT);
-    let budget = if present & 2 != 0 {
-        word(image, XMM15) as i64
-    } else {
-        0
+    let budget = match in_place {
+        InPlace::Nothing if present & 2 != 0 => Some(word(image, XMM15) as i64),
+        InPlace::Nothing => Some(0),
+        InPlace::Low => None,
+        InPlace::Whole => return None,
     };
-    for part in parts(xsave_mask) {
+    let low_is_there = usize::from(in_place == InPlace::Low);
+    for part in parts(xsave_mask).skip(low_is_there) {
         let value = &guest.0[part.bytes];
         if present & 1 << part.component == 0 {
             // All of it is 0, whatever lies in the image.
@@ -45,6 +64,7 @@ pub fn swap_counter(image: &mut [u8], guest: &VectorSlot, xsave_mask: u64) -> i6
     budget
 }
 
+/// The parts of the register, the lowest first.
 fn parts(xsave_mask: u64) -> impl Iterator<Item = Part> {
     let low = Part {
         component: 1,

@@ -14,8 +14,6 @@ pub const PIE_BASE: u64 = IMAGES_START;
 pub const CACHE_START: u64 = 0x4000_0000;
 /// Where the cache's first code lies: the way out of a block through a link that does not lead to a block yet.
 pub const CACHE_LINK_EXIT: u64 = CACHE_START;
-/// Where every way out of translated code ends: takes the budget out of its register and leaves.
-pub const CACHE_LEAVE: u64 = CACHE_START + 0x40;
 /// Where every way in begins: puts the budget into its register and goes on at [`crate::Context::resume`].
 pub const CACHE_ENTER: u64 = CACHE_START + 0x80;
 /// Two words, of which the first has only its sign set.
@@ -25,6 +23,8 @@ pub const CACHE_SIGN: u64 = CACHE_START + 0xc0;
 pub const CACHE_CHARGES: u64 = CACHE_START + 0x100;
 /// Largest amount that is added to or taken off the budget at once.
 pub const CHARGE_MAX: i32 = 32;
+/// Where every way out of translated code ends: takes the budget out of its register and leaves.
+pub const CACHE_LEAVE: u64 = CACHE_START + 0x800;
 /// Where the code that differs from run to run begins.
 pub const CACHE_FREE: u64 = CACHE_START + 0x1000;
 /// Bytes reserved for the code cache.

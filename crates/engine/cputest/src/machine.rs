@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use verdict_cache::CodeCache;
 use verdict_cpu::{
     Context, HostSignalFrame, SignalVerdict, install_signal_entry, layout, read_gs_base,
-    set_signal_stack, swap_counter, write_gs_base,
+    restore_vector, set_signal_stack, write_gs_base,
 };
 use verdict_translate::Instrumentation;
 
@@ -210,9 +210,10 @@ impl Machine {
         for (slot, register) in site.entry.borrowed.slots() {
             state.gpr[register] = context.borrowed[slot];
         }
-        if !site.entry.aside {
-            let guest = &context.guest_vector;
-            context.budget = swap_counter(&mut state.vectors, guest, context.xsave_mask);
+        let (guest, in_place) = (&context.guest_vector, site.entry.in_place);
+        let mask = context.xsave_mask;
+        if let Some(budget) = restore_vector(&mut state.vectors, guest, in_place, mask) {
+            context.budget = budget;
         }
         // A breakpoint has been executed when it is told.
         let executed = if trapped { frame.rip() - site.host } else { 0 };

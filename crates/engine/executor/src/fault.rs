@@ -4,8 +4,8 @@ use crate::Executor;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use verdict_cache::CodeCache;
 use verdict_cpu::{
-    ExitReason, HostSignalFrame, SignalVerdict, install_signal_entry, set_signal_stack,
-    swap_counter,
+    ExitReason, HostSignalFrame, SignalVerdict, install_signal_entry, restore_vector,
+    set_signal_stack,
 };
 use verdict_kernel::{Outcome, SignalInfo, is_guest_range};
 
@@ -116,10 +116,11 @@ impl Executor {
             // SAFETY: bytes 464..512 are software-reserved; XRSTOR ignores them, guests must not see the kernel's use.
             unsafe { std::ptr::write_bytes(area.add(464), 0, 48) };
         }
-        if !site.entry.aside {
-            // SAFETY: the area has `len` bytes and is the current thread's.
-            let image = unsafe { std::slice::from_raw_parts_mut(area, len) };
-            context.budget = swap_counter(image, &context.guest_vector, context.xsave_mask);
+        // SAFETY: the area has `len` bytes and is the current thread's.
+        let image = unsafe { std::slice::from_raw_parts_mut(area, len) };
+        let (guest, in_place) = (&context.guest_vector, site.entry.in_place);
+        if let Some(budget) = restore_vector(image, guest, in_place, context.xsave_mask) {
+            context.budget = budget;
         }
         context.budget += site.due - i64::from(trapped);
         self.fault = Some(HostFault {

@@ -7,7 +7,7 @@ use crate::control::{ControlMark, registers_noted};
 use crate::operands::{GprSet, registers_used};
 use crate::trace::{Step, Terminator, Way, Window, decode};
 use iced_x86::{Instruction, InstructionInfoFactory};
-use verdict_cpu::{Gpr, layout};
+use verdict_cpu::{Gpr, InPlace, layout};
 
 /// Longest block, in guest instructions.
 pub const BLOCK_INSTRUCTIONS_MAX: usize = 24;
@@ -114,9 +114,8 @@ pub struct FaultEntry {
     pub host: u32,
     /// Guest instructions of the block retired before it.
     pub retired: u16,
-    /// Whether the guest's vector register 15 is in place and the budget in the context; else the budget is in the
-    /// register, and the guest's own in [`verdict_cpu::Context::guest_vector`].
-    pub aside: bool,
+    /// Where the guest's vector register 15 is, and where the budget.
+    pub in_place: InPlace,
     /// Words of the access log written before it, or 0 if the log is not open here.
     pub log_words: u16,
     /// Registers to be restored if the CPU faults here.

@@ -10,7 +10,7 @@ use crate::block::{BLOCK_INSTRUCTIONS_MAX, Scope};
 use crate::builder::Builder;
 use crate::flags;
 use crate::trace::{Step, Way};
-use verdict_cpu::{ExitReason, Gpr, layout, offset};
+use verdict_cpu::{ExitReason, Gpr, InPlace, layout, offset};
 
 /// How many more instructions may retire than the budget says.
 pub const BUDGET_RESERVE: i64 = BLOCK_INSTRUCTIONS_MAX as i64;
@@ -33,8 +33,8 @@ impl Builder<'_> {
     /// Charges what has run, whatever the flags and registers hold. The engine charges for the whole of a one-off block
     /// before it runs.
     pub(crate) fn settle(&mut self, retired: u16) {
-        if self.aside {
-            self.emit.take_back();
+        if self.in_place != InPlace::Nothing {
+            self.emit.take_back(self.in_place);
         }
         let due = match self.request.scope {
             Scope::Cached { .. } => -i32::from(retired),

@@ -16,7 +16,7 @@ use crate::operands::{
 use crate::pad::emit_pad;
 use crate::trace::{Bytes, Step, Terminator, Window};
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Register};
-use verdict_cpu::{ExitReason, offset};
+use verdict_cpu::{ExitReason, InPlace, offset};
 
 pub(crate) struct Builder<'a> {
     pub(crate) request: &'a Request<'a>,
@@ -30,8 +30,8 @@ pub(crate) struct Builder<'a> {
     body: u32,
     /// Guest instructions of the whole path.
     pub(crate) count: u32,
-    /// Whether the guest's vector register 15 is in place, and the budget in the context, while the path runs.
-    pub(crate) aside: bool,
+    /// What of the guest's vector register 15 is in place while the path runs; if anything, the budget is in the context.
+    pub(crate) in_place: InPlace,
     pub(crate) faults: Vec<FaultEntry>,
     pub(crate) links: Vec<Link>,
     pub(crate) sides: Vec<SideExit>,
@@ -60,7 +60,7 @@ impl<'a> Builder<'a> {
             }),
             body: 0,
             count: 0,
-            aside: false,
+            in_place: InPlace::Nothing,
             faults: Vec::with_capacity(BLOCK_INSTRUCTIONS_MAX + 2),
             links: Vec::new(),
             sides: Vec::new(),
@@ -99,11 +99,18 @@ impl<'a> Builder<'a> {
 
     /// Puts the budget aside if an instruction of the path needs the register that it is in.
     fn make_way(&mut self, steps: &[Step]) {
-        self.aside = steps
+        let uses = steps
             .iter()
-            .any(|step| counter_at(&mut self.info, step.instruction()) == Counter::InTheWay);
-        if self.aside {
-            self.emit.put_aside();
+            .map(|step| counter_at(&mut self.info, step.instruction()));
+        let most = uses.max().unwrap_or(Counter::Untouched);
+        self.in_place = match most {
+            Counter::Untouched | Counter::UpperCleared => return,
+            Counter::Low | Counter::LowAlone => InPlace::Low,
+            Counter::Unnamed | Counter::Whole => InPlace::Whole,
+        };
+        match most {
+            Counter::Unnamed => self.emit.put_aside_for_whatever_is_used(),
+            _ => self.emit.put_aside(self.in_place),
         }
     }
 
@@ -154,7 +161,7 @@ impl<'a> Builder<'a> {
             pc,
             host: self.emit.offset() as u32,
             retired,
-            aside: self.aside,
+            in_place: self.in_place,
             log_words,
             borrowed: self.borrowed,
         });
@@ -228,8 +235,12 @@ impl<'a> Builder<'a> {
         } else {
             self.emit.raw(&bytes[..instruction.len()]);
         }
-        if !self.aside && counter_at(&mut self.info, instruction) == Counter::UpperCleared {
-            self.emit.clear_upper();
+        if self.in_place != InPlace::Whole {
+            match counter_at(&mut self.info, instruction) {
+                Counter::UpperCleared => self.emit.clear_upper(),
+                Counter::LowAlone => self.emit.keep_whole(),
+                _ => {}
+            }
         }
     }
 

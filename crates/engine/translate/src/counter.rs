@@ -2,9 +2,10 @@
 //! next block waits for. Compiled code seldom uses that register; a block that does puts the guest's own in its place
 //! for as long as it runs.
 
+use crate::budget::{JRCXZ, JUMP_LEN};
 use crate::emit::Emitter;
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
-use verdict_cpu::{layout, offset};
+use iced_x86::{EncodingKind, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
+use verdict_cpu::{Gpr, InPlace, layout, offset};
 
 /// The widest vector registers of the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,18 +39,24 @@ impl VectorWidth {
     }
 }
 
-/// What an instruction does to the guest's vector register 15.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What an instruction does to the guest's vector register 15; what asks for more is greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Counter {
     /// Nothing.
     Untouched,
     /// Clears all but its low 16 bytes, as of every other one.
     UpperCleared,
-    /// Reads or writes it.
-    InTheWay,
+    /// Uses its low 16 bytes, and leaves the others as they are.
+    Low,
+    /// Writes its low 16 bytes, and clears the others.
+    LowAlone,
+    /// Uses all of it without naming it.
+    Unnamed,
+    /// Uses all of it.
+    Whole,
 }
 
-/// Whether the budget can stay in its register while the instruction runs.
+/// What has to be in place while the instruction runs.
 pub(crate) fn counter_at(info: &mut InstructionInfoFactory, instruction: &Instruction) -> Counter {
     use Mnemonic::*;
     match instruction.mnemonic() {
@@ -57,21 +64,34 @@ pub(crate) fn counter_at(info: &mut InstructionInfoFactory, instruction: &Instru
         Vzeroall | Fxsave | Fxsave64 | Fxrstor | Fxrstor64 | Xsave | Xsave64 | Xsavec
         | Xsavec64 | Xsaveopt | Xsaveopt64 | Xsaves | Xsaves64 | Xrstor | Xrstor64 | Xrstors
         | Xrstors64 => {
-            return Counter::InTheWay;
+            return Counter::Unnamed;
         }
         _ => {}
     }
+    let is_ours = |register: Register| register.is_vector_register() && register.number() == 15;
     let used = info.info(instruction).used_registers().iter();
-    let in_the_way = used.map(|used| used.register()).any(|register| {
-        matches!(
-            register,
-            Register::XMM15 | Register::YMM15 | Register::ZMM15
-        )
-    });
-    if in_the_way {
-        Counter::InTheWay
-    } else {
-        Counter::Untouched
+    let mut ours = used.filter(|used| is_ours(used.register())).peekable();
+    if ours.peek().is_none() {
+        return Counter::Untouched;
+    }
+    // A gather that faults half-way has done things to the upper part of its mask, too.
+    if instruction.memory_index().is_vector_register() {
+        return Counter::Whole;
+    }
+    let operands = 0..instruction.op_count();
+    let named = operands.map(|operand| instruction.op_register(operand));
+    match named.filter(|register| is_ours(*register)).max() {
+        None => Counter::Unnamed,
+        Some(register) if !register.is_xmm() => Counter::Whole,
+        Some(_) => {
+            let writes = ours.any(|used| used.access() != OpAccess::Read);
+            let clears = instruction.encoding() != EncodingKind::Legacy;
+            if writes && clears {
+                Counter::LowAlone
+            } else {
+                Counter::Low
+            }
+        }
     }
 }
 
@@ -106,34 +126,84 @@ impl Emitter {
         }
     }
 
-    /// Puts the budget into the context, and the guest's own register in its place.
-    pub(crate) fn put_aside(&mut self) {
-        match self.width {
-            VectorWidth::Xmm => self.raw(&[0x66, 0x44, 0x0f, 0xd6]), // movq [absolute], xmm15
-            _ => self.raw(&[0xc5, 0x79, 0xd6]),
+    /// Puts the budget into the context, and the guest's own register, or the low part of it, in its place.
+    ///
+    /// To load the upper part marks the upper parts of all registers as used, until VZEROUPPER. Intel's processors take more than
+    /// a hundred cycles each time they come from instructions that know these parts to others that do not, while they
+    /// are used; so a guest that does not use them must not be given any.
+    pub(crate) fn put_aside(&mut self, in_place: InPlace) {
+        self.store_budget();
+        self.load_vector(in_place);
+    }
+
+    /// The same for the whole register, but without the upper part where that is 0. Changes slot 0.
+    pub(crate) fn put_aside_for_whatever_is_used(&mut self) {
+        self.put_aside(InPlace::Low);
+        if self.width == VectorWidth::Xmm {
+            return;
         }
-        self.absolute(REGISTER, offset::BUDGET, 0);
-        match self.width {
-            VectorWidth::Xmm => self.raw(&[0x66, 0x44, 0x0f, 0x6f]), // movdqa xmm15, [absolute]
-            VectorWidth::Ymm => self.raw(&[0xc5, 0x7e, 0x6f]),       // vmovdqu ymm15, [absolute]
-            VectorWidth::Zmm => self.raw(&[0x62, 0x71, 0xfe, 0x48, 0x6f]), // vmovdqu64 zmm15, [absolute]
+        self.store(offset::borrowed(0), Gpr::Rcx);
+        let mut to_whole = Vec::new();
+        for at in (16..self.width.bytes()).step_by(8) {
+            self.load(Gpr::Rcx, offset::GUEST_VECTOR + at);
+            self.raw(&[JRCXZ, JUMP_LEN]);
+            to_whole.push(self.jump());
         }
-        self.absolute(REGISTER, offset::GUEST_VECTOR, 0);
+        let done = self.jump();
+        for jump in to_whole {
+            self.bind(jump);
+        }
+        self.load_vector(InPlace::Whole);
+        self.bind(done);
+        self.load(Gpr::Rcx, offset::borrowed(0));
     }
 
     /// Undoes [`Self::put_aside`].
-    pub(crate) fn take_back(&mut self) {
-        match self.width {
-            VectorWidth::Xmm => self.raw(&[0x66, 0x44, 0x0f, 0x7f]), // movdqa [absolute], xmm15
-            VectorWidth::Ymm => self.raw(&[0xc5, 0x7e, 0x7f]),       // vmovdqu [absolute], ymm15
-            VectorWidth::Zmm => self.raw(&[0x62, 0x71, 0xfe, 0x48, 0x7f]), // vmovdqu64 [absolute], zmm15
-        }
-        self.absolute(REGISTER, offset::GUEST_VECTOR, 0);
+    pub(crate) fn take_back(&mut self, in_place: InPlace) {
+        self.store_vector(in_place);
         match self.width {
             VectorWidth::Xmm => self.raw(&[0xf3, 0x44, 0x0f, 0x7e]), // movq xmm15, [absolute]
             _ => self.raw(&[0xc5, 0x7a, 0x7e]),
         }
         self.absolute(REGISTER, offset::BUDGET, 0);
+    }
+
+    /// An instruction has cleared the upper part of the guest's register, of which the low part is in place: so it is in the
+    /// context, too.
+    pub(crate) fn keep_whole(&mut self) {
+        self.store_vector(InPlace::Whole);
+    }
+
+    fn store_budget(&mut self) {
+        match self.width {
+            VectorWidth::Xmm => self.raw(&[0x66, 0x44, 0x0f, 0xd6]), // movq [absolute], xmm15
+            _ => self.raw(&[0xc5, 0x79, 0xd6]),
+        }
+        self.absolute(REGISTER, offset::BUDGET, 0);
+    }
+
+    /// From the context into the register.
+    fn load_vector(&mut self, in_place: InPlace) {
+        match (self.width, in_place) {
+            (_, InPlace::Nothing) => return,
+            (VectorWidth::Xmm, _) => self.raw(&[0x66, 0x44, 0x0f, 0x6f]), // movdqa xmm15, [absolute]
+            (_, InPlace::Low) => self.raw(&[0xc5, 0x7a, 0x6f]), // vmovdqu xmm15, [absolute]
+            (VectorWidth::Ymm, _) => self.raw(&[0xc5, 0x7e, 0x6f]), // vmovdqu ymm15, [absolute]
+            (VectorWidth::Zmm, _) => self.raw(&[0x62, 0x71, 0xfe, 0x48, 0x6f]), // vmovdqu64 zmm15, [absolute]
+        }
+        self.absolute(REGISTER, offset::GUEST_VECTOR, 0);
+    }
+
+    /// From the register into the context.
+    fn store_vector(&mut self, in_place: InPlace) {
+        match (self.width, in_place) {
+            (_, InPlace::Nothing) => return,
+            (VectorWidth::Xmm, _) => self.raw(&[0x66, 0x44, 0x0f, 0x7f]), // movdqa [absolute], xmm15
+            (_, InPlace::Low) => self.raw(&[0xc5, 0x7a, 0x7f]), // vmovdqu [absolute], xmm15
+            (VectorWidth::Ymm, _) => self.raw(&[0xc5, 0x7e, 0x7f]), // vmovdqu [absolute], ymm15
+            (VectorWidth::Zmm, _) => self.raw(&[0x62, 0x71, 0xfe, 0x48, 0x7f]), // vmovdqu64 [absolute], zmm15
+        }
+        self.absolute(REGISTER, offset::GUEST_VECTOR, 0);
     }
 
     /// Does to the guest's register in the context what VZEROUPPER does to those that are in place.
@@ -150,7 +220,7 @@ const REGISTER: u8 = 15;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+    use iced_x86::{Code, Decoder, DecoderOptions, Formatter, IntelFormatter};
 
     /// Every sequence in every width, read back.
     fn text(width: VectorWidth) -> Vec<String> {
@@ -159,8 +229,11 @@ mod tests {
         emit.charge(-3);
         emit.test_budget();
         emit.budget_is_negative();
-        emit.put_aside();
-        emit.take_back();
+        emit.put_aside(InPlace::Low);
+        emit.keep_whole();
+        emit.take_back(InPlace::Low);
+        emit.put_aside(InPlace::Whole);
+        emit.take_back(InPlace::Whole);
         emit.clear_upper();
         let mut formatter = IntelFormatter::new();
         Decoder::with_ip(64, &emit.bytes, layout::CACHE_FREE, DecoderOptions::NONE)
@@ -184,6 +257,11 @@ mod tests {
                 "movq [7FF00000h],xmm15",
                 "movdqa xmm15,[7FF00140h]",
                 "movdqa [7FF00140h],xmm15",
+                "movdqa [7FF00140h],xmm15",
+                "movq xmm15,[7FF00000h]",
+                "movq [7FF00000h],xmm15",
+                "movdqa xmm15,[7FF00140h]",
+                "movdqa [7FF00140h],xmm15",
                 "movq xmm15,[7FF00000h]",
             ]
         );
@@ -194,6 +272,11 @@ mod tests {
                 "vtestpd xmm15,xmm15",
                 "vmovmskpd ecx,xmm15",
                 "vmovq [7FF00000h],xmm15",
+                "vmovdqu xmm15,[7FF00140h]",
+                "vmovdqu [7FF00140h],ymm15",
+                "vmovdqu [7FF00140h],xmm15",
+                "vmovq xmm15,[7FF00000h]",
+                "vmovq [7FF00000h],xmm15",
                 "vmovdqu ymm15,[7FF00140h]",
                 "vmovdqu [7FF00140h],ymm15",
                 "vmovq xmm15,[7FF00000h]",
@@ -202,8 +285,39 @@ mod tests {
             ]
         );
         let wide = text(VectorWidth::Zmm);
-        assert_eq!(wide[4], "vmovdqu64 zmm15,[7FF00140h]");
+        assert_eq!(wide[4], "vmovdqu xmm15,[7FF00140h]");
         assert_eq!(wide[5], "vmovdqu64 [7FF00140h],zmm15");
-        assert_eq!(wide.len(), 13);
+        assert_eq!(wide[6], "vmovdqu [7FF00140h],xmm15");
+        assert_eq!(wide[9], "vmovdqu64 zmm15,[7FF00140h]");
+        assert_eq!(wide[10], "vmovdqu64 [7FF00140h],zmm15");
+        assert_eq!(wide.len(), 18);
+    }
+
+    /// What an instruction asks for.
+    fn asked_by(instruction: Instruction) -> Counter {
+        counter_at(&mut InstructionInfoFactory::new(), &instruction)
+    }
+
+    #[test]
+    fn an_instruction_asks_for_no_more_than_it_uses() {
+        use Register::*;
+        let three = |code, registers: [Register; 3]| {
+            let [a, b, c] = registers;
+            asked_by(Instruction::with3(code, a, b, c).expect("three registers"))
+        };
+        let legacy = Instruction::with2(Code::Addps_xmm_xmmm128, XMM15, XMM1);
+        assert_eq!(asked_by(legacy.expect("two registers")), Counter::Low);
+        let low = Code::VEX_Vaddps_xmm_xmm_xmmm128;
+        assert_eq!(three(low, [XMM1, XMM2, XMM3]), Counter::Untouched);
+        assert_eq!(three(low, [XMM15, XMM2, XMM3]), Counter::LowAlone);
+        assert_eq!(three(low, [XMM1, XMM2, XMM15]), Counter::Low);
+        let gather = [0xc4, 0x22, 0x81, 0x93, 0x0c, 0x90]; // vgatherqpd xmm9, [rax + xmm10*4], xmm15
+        let mut decoder = Decoder::with_ip(64, &gather, 0, DecoderOptions::NONE);
+        assert_eq!(asked_by(decoder.decode()), Counter::Whole);
+        let high = Code::VEX_Vaddps_ymm_ymm_ymmm256;
+        assert_eq!(three(high, [YMM1, YMM15, YMM3]), Counter::Whole);
+        let zeroing = |code| asked_by(Instruction::with(code));
+        assert_eq!(zeroing(Code::VEX_Vzeroupper), Counter::UpperCleared);
+        assert_eq!(zeroing(Code::VEX_Vzeroall), Counter::Unnamed);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::budget::{CONDITION_NOT_ZERO, JRCXZ, JUMP_LEN};
 use crate::emit::Emitter;
-use verdict_cpu::{ExitReason, Gpr, layout, offset};
+use verdict_cpu::{ExitReason, Gpr, InPlace, layout, offset};
 
 /// Where indirect branches to a block arrive that was made without a pad.
 #[derive(Clone, Debug)]
@@ -77,11 +77,11 @@ pub fn prelude() -> Vec<u8> {
     emit.exit(ExitReason::Link);
     place(layout::CACHE_LINK_EXIT, &emit.bytes);
     let mut emit = Emitter::new(layout::CACHE_LEAVE);
-    emit.put_aside();
+    emit.put_aside_for_whatever_is_used();
     emit.jump_through(offset::EXIT_ROUTINE);
     place(layout::CACHE_LEAVE, &emit.bytes);
     let mut emit = Emitter::new(layout::CACHE_ENTER);
-    emit.take_back();
+    emit.take_back(InPlace::Whole);
     emit.jump_through(offset::RESUME);
     place(layout::CACHE_ENTER, &emit.bytes);
     let pair = |low: u64| [low.to_le_bytes(), [0; 8]].concat();
