@@ -2,6 +2,7 @@
 //! that nobody can tell the difference, and that two runs under it are the same to the last instruction.
 #![forbid(unsafe_code)]
 
+mod at_once;
 mod confirm;
 mod corpus;
 mod determinism;

@@ -146,7 +146,7 @@ fn grouped(number: u64) -> String {
 }
 
 /// The executor that a controller has started; `None` before there is one.
-fn executor_of(controller: &Child) -> Option<Pid> {
+pub fn executor_of(controller: &Child) -> Option<Pid> {
     let pid = controller.id();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
     Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)

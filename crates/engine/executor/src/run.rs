@@ -210,11 +210,17 @@ impl Executor {
 
     /// Ends waits that are over and interrupts those that a signal interrupts.
     pub(crate) fn wake_up(&mut self) {
-        self.kernel.take_host_signals();
-        self.kernel.fire_timers();
-        self.kernel.expire_waits();
-        self.kernel.poll_descriptors();
-        self.interrupt_waits();
+        loop {
+            self.kernel.take_host_signals();
+            self.kernel.fire_timers();
+            self.kernel.expire_waits();
+            self.kernel.poll_descriptors();
+            self.interrupt_waits();
+            // While everybody waited, the outside may have done several things one after the other.
+            if !self.kernel.replay_wakes_more() {
+                return;
+            }
+        }
     }
 
     /// Lets those go on who wait and have a signal to take.

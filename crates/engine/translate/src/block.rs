@@ -10,7 +10,7 @@ use iced_x86::{Instruction, InstructionInfoFactory};
 use verdict_cpu::{Gpr, InPlace, layout};
 
 /// Longest block, in guest instructions.
-pub const BLOCK_INSTRUCTIONS_MAX: usize = 24;
+pub const BLOCK_INSTRUCTIONS_MAX: usize = 32;
 
 /// What translated code does besides running the guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

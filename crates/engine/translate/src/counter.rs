@@ -68,7 +68,13 @@ pub(crate) fn counter_at(info: &mut InstructionInfoFactory, instruction: &Instru
         }
         _ => {}
     }
-    let is_ours = |register: Register| register.is_vector_register() && register.number() == 15;
+    let operands = 0..instruction.op_count();
+    let named = operands.map(|operand| instruction.op_register(operand));
+    let named = named.filter(|register| is_ours(*register)).max();
+    // Instructions from before AVX name what they use, but for those above; to look it up takes longer than to decode one.
+    if instruction.encoding() == EncodingKind::Legacy {
+        return named.map_or(Counter::Untouched, |_| Counter::Low);
+    }
     let used = info.info(instruction).used_registers().iter();
     let mut ours = used.filter(|used| is_ours(used.register())).peekable();
     if ours.peek().is_none() {
@@ -78,21 +84,21 @@ pub(crate) fn counter_at(info: &mut InstructionInfoFactory, instruction: &Instru
     if instruction.memory_index().is_vector_register() {
         return Counter::Whole;
     }
-    let operands = 0..instruction.op_count();
-    let named = operands.map(|operand| instruction.op_register(operand));
-    match named.filter(|register| is_ours(*register)).max() {
+    match named {
         None => Counter::Unnamed,
         Some(register) if !register.is_xmm() => Counter::Whole,
         Some(_) => {
-            let writes = ours.any(|used| used.access() != OpAccess::Read);
-            let clears = instruction.encoding() != EncodingKind::Legacy;
-            if writes && clears {
+            if ours.any(|used| used.access() != OpAccess::Read) {
                 Counter::LowAlone
             } else {
                 Counter::Low
             }
         }
     }
+}
+
+fn is_ours(register: Register) -> bool {
+    register.is_vector_register() && register.number() == 15
 }
 
 impl Emitter {

@@ -12,7 +12,7 @@ use iced_x86::{
 };
 
 /// Most conditional branches that a block goes past.
-const BRANCHES_MAX: usize = 3;
+const BRANCHES_MAX: usize = 5;
 
 /// The bytes from an instruction's first on.
 pub(crate) type Bytes = [u8; 15];

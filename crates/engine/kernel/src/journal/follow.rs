@@ -227,19 +227,24 @@ impl Kernel {
         true
     }
 
+    /// True if the recording has something from outside at this moment that may let a thread go on.
+    pub fn replay_wakes_more(&mut self) -> bool {
+        let retired = self.retired;
+        self.journal.replayer().is_some_and(|mut replayer| {
+            replayer.peek().is_some_and(|next| {
+                next.at == retired
+                    && matches!(next.entry, Entry::Wake { .. } | Entry::Signal { .. })
+            })
+        })
+    }
+
     /// Nobody can run: what the outside did then. False if the recording does not say.
     pub(crate) fn replay_idle(&mut self) -> bool {
         let retired = self.retired;
         if self.replay_skip() {
             return true;
         }
-        let next = self.journal.replayer().and_then(|mut replayer| {
-            replayer
-                .peek()
-                .filter(|next| next.at == retired)
-                .map(|next| matches!(next.entry, Entry::Wake { .. } | Entry::Signal { .. }))
-        });
-        if next == Some(true) {
+        if self.replay_wakes_more() {
             return true;
         }
         if let Some(mut replayer) = self.journal.replayer()

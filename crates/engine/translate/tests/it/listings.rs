@@ -73,6 +73,12 @@ fn a_block_whose_flags_are_dead_tests_the_budget_with_them() {
               10000000  mov eax,[10000106h]
               10000006  add eax,1
               10000009  jmp short 0000000010000000h
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+              10000009  jmp short 0000000010000000h
+              10000000  mov eax,[10000106h]
+              10000006  add eax,1
+              10000009  jmp short 0000000010000000h
             host
               40010000  mov eax,[10000106h]
               40010006  add eax,1
@@ -90,10 +96,14 @@ fn a_block_whose_flags_are_dead_tests_the_budget_with_them() {
               4001003c  add eax,1
               4001003f  mov eax,[10000106h]
               40010045  add eax,1
-              40010048  vpaddq xmm15,xmm15,[40000180h]
-              40010050  vtestpd xmm15,xmm15
-              40010055  je 0000000048000000h
-              4001005b  jmp 0000000048000000h
+              40010048  mov eax,[10000106h]
+              4001004e  add eax,1
+              40010051  mov eax,[10000106h]
+              40010057  add eax,1
+              4001005a  vpaddq xmm15,xmm15,[40000120h]
+              40010062  vtestpd xmm15,xmm15
+              40010067  je 0000000048000000h
+              4001006d  jmp 0000000048000000h
               48000000  mov dword ptr [7FF000D8h],0
               4800000a  jmp 0000000040000000h
         "#]],
