@@ -421,6 +421,7 @@ pub(crate) fn merge(all: &mut Verdict, judged: Judged) {
         all.either_way = one.either_way;
         all.consequence = one.consequence;
         all.place = one.place;
+        all.memory = one.memory;
         all.threads = one.threads;
         all.looping = one.looping;
         all.output = one.output.or(all.output.take());
@@ -438,7 +439,7 @@ pub(crate) fn evidence(
     verdict: &Verdict,
 ) -> Vec<Evidence> {
     let violation = verdict.consequence.as_ref().map(|ended| &ended.detail);
-    let by_recorded = verdict.consequence.as_ref() == Some(&primary.ended);
+    let by_recorded = verdict.is_of_recorded(primary);
     let other = match (verdict.class, violation) {
         (Some(Class::SpecViolated), Some(detail)) if !by_recorded => detail.clone(),
         (Some(Class::OutputDiffers), _) => "the other output".into(),

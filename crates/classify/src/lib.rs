@@ -15,6 +15,7 @@ mod alternates;
 mod blame;
 mod habit;
 mod instances;
+mod memory;
 mod output;
 mod primary;
 mod quiet;
@@ -23,6 +24,7 @@ mod verdict;
 
 pub use habit::Habit;
 pub use instances::Instance;
+pub use memory::MemoryError;
 pub use output::OutputDifference;
 pub use primary::{Primary, classify};
 pub use state::{ReplayOutcome, WordDifference};

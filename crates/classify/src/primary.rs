@@ -1,9 +1,10 @@
 //! One execution serves all races: it is stopped before each instance that is tried.
 
-use crate::alternates::{Try, evidence, judge, merge, tries};
+use crate::alternates::{Try, evidence, explored, is_enforced, judge, merge, tries};
 use crate::blame::Scene;
 use crate::habit::of_segments;
 use crate::instances::{Tried, chosen, instances};
+use crate::memory::HeapLooks;
 use crate::quiet::{self, Manner, Show};
 use crate::state::{Came, Compared, came, compare, mirrored, same_ends};
 use crate::{
@@ -68,6 +69,7 @@ pub fn classify(
     let mut verdicts: Vec<Verdict> = races.iter().map(|_| Verdict::unknown()).collect();
     let plan = plan(races, &primary, options, &mut verdicts);
     let mut shows: BTreeMap<usize, Show> = BTreeMap::new();
+    let mut heap = HeapLooks::new(config, launch, races.len());
     for (done, (race, tried)) in plan.iter().enumerate() {
         let instance = &tried.instance;
         progress(done, plan.len());
@@ -87,6 +89,8 @@ pub fn classify(
             options,
             instance,
             tried,
+            heap: &mut heap,
+            race: *race,
         };
         let file = folder.join(format!("{}-{}.vrec", races[*race].id, done + 1));
         if let Some(show) = at.try_all(&mut verdicts[*race], file)? {
@@ -274,12 +278,16 @@ fn plan(
 }
 
 /// The primary, standing before an instance.
-struct At<'a> {
+pub(crate) struct At<'a> {
     explorer: &'a mut Explorer,
-    primary: &'a Primary,
+    pub(crate) primary: &'a Primary,
     options: &'a Options,
-    instance: &'a Instance,
+    pub(crate) instance: &'a Instance,
     tried: &'a Tried,
+    /// Who looks at recordings of alternates.
+    pub(crate) heap: &'a mut HeapLooks,
+    /// The race's index.
+    pub(crate) race: usize,
 }
 
 impl At<'_> {
@@ -431,6 +439,12 @@ impl At<'_> {
         Ok(copied.unwrap_or(Copied::TimedOut))
     }
 
+    /// Runs something once more, into a file.
+    pub(crate) fn run_recorded(&mut self, tried: Try, file: &Path) -> Result<(), ClassifyError> {
+        let request = self.request(tried, Some(file.to_owned()));
+        self.run(vec![request]).map(drop)
+    }
+
     fn try_each(&mut self, tries: &[Try]) -> Result<Vec<(Try, Copied)>, ClassifyError> {
         let requests = tries
             .iter()
@@ -506,6 +520,12 @@ impl At<'_> {
             .class
             .is_none_or(|class| judged.verdict.class < Some(class));
         let shown_by = judged.shown_by.filter(|_| is_news);
+        let turned = results
+            .iter()
+            .find(|(tried, _)| *tried == Try::Alternate(None))
+            .and_then(|(_, copied)| explored(copied))
+            .filter(|run| is_enforced(run))
+            .map(|run| run.preemptions);
         let exploration = results
             .into_iter()
             .find_map(|(tried, copied)| match copied {
@@ -513,11 +533,22 @@ impl At<'_> {
                 _ => None,
             });
         let instance = self.instance.clone();
+        let checked = file.with_extension("heap.vrec");
         let show = exploration.map(|(tried, run)| Show::new(tried, instance, file, run));
         if let Some(show) = &show {
             let found = &mut judged.verdict;
             self.record(show, found)?;
             found.evidence = evidence(show.file.clone(), show.preemptions, self.primary, found);
+        }
+        let worst = Some(Class::SpecViolated);
+        if let Some(turned) = turned.filter(|_| verdict.class != worst)
+            && judged.verdict.class != worst
+        {
+            let shown = show
+                .as_ref()
+                .filter(|show| show.tried == Try::Alternate(None));
+            let shown = shown.map(|show| show.file.as_path());
+            self.look_at_heap(turned, shown, checked, &mut judged.verdict)?;
         }
         merge(verdict, judged);
         Ok(show)

@@ -1,6 +1,8 @@
 //! What a race can do.
 
-use crate::{Habit, Instance, OutputDifference, ReplayOutcome, WordDifference};
+use crate::{
+    Habit, Instance, MemoryError, OutputDifference, Primary, ReplayOutcome, WordDifference,
+};
 use std::path::PathBuf;
 use verdict_confirm::Ended;
 use verdict_protocol::{CallStack, Looping, WaitingThread};
@@ -32,6 +34,8 @@ pub struct Verdict {
     pub otherwise: Option<Class>,
     /// Where the thread to blame was then.
     pub place: Option<Box<CallStack>>,
+    /// For a memory error that neither the C library nor a sanitizer has noticed: what and where.
+    pub memory: Option<Box<MemoryError>>,
     /// Everybody, where threads wait or do not come to an end, or where an order is impossible.
     pub threads: Vec<WaitingThread>,
     /// Those of them that are in loops, and what the loops wait for.
@@ -122,6 +126,15 @@ impl Verdict {
             .then(|| self.otherwise.unwrap_or(harmless))
     }
 
+    /// True if it is the recorded execution that breaks, and the other order avoids it.
+    #[must_use]
+    pub fn is_of_recorded(&self, primary: &Primary) -> bool {
+        match &self.memory {
+            Some(memory) => memory.in_recorded,
+            None => self.consequence.as_ref() == Some(&primary.ended),
+        }
+    }
+
     /// Nothing is known yet.
     pub(crate) fn unknown() -> Self {
         Verdict {
@@ -130,6 +143,7 @@ impl Verdict {
             either_way: None,
             otherwise: None,
             place: None,
+            memory: None,
             threads: Vec::new(),
             looping: Vec::new(),
             output: None,

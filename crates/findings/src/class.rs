@@ -69,6 +69,22 @@ pub struct Consequence {
     /// Of a deadlock: who waits for what, a line each, in a circle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cycle: Vec<String>,
+    /// Of a memory error that was seen as it happened: the block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<MisusedBlock>,
+}
+
+/// A block of the heap that was used as it should not be.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Default, Debug)]
+pub struct MisusedBlock {
+    /// Bytes that were asked for.
+    pub size: u64,
+    /// Where, the innermost frame first.
+    #[serde(default)]
+    pub allocated_at: Vec<Frame>,
+    /// Where it was freed, if it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub freed_at: Vec<Frame>,
 }
 
 /// How a specification is violated, in a word.

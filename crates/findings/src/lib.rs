@@ -29,7 +29,7 @@ mod replay;
 mod variable;
 mod verdict;
 
-pub use class::{Class, Consequence, ConsequenceKind, Label};
+pub use class::{Class, Consequence, ConsequenceKind, Label, MisusedBlock};
 pub use confirmation::{Confirmation, ObservedError};
 pub use coverage::{CoverageNote, StageStatistics};
 pub use deadlock::{DeadlockFindings, DeadlockSchema, LockCycle, LockStep, StuckThread};

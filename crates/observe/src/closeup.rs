@@ -177,7 +177,7 @@ impl Observer {
         }
     }
 
-    fn places(&self, pcs: &[u64]) -> Vec<Place> {
+    pub(crate) fn places(&self, pcs: &[u64]) -> Vec<Place> {
         pcs.iter().map(|pc| self.place(*pc)).collect()
     }
 
@@ -306,7 +306,7 @@ impl Observer {
     }
 
     /// A stack from the site that is to blame on: what a library did inside is left out.
-    fn stack_above(&self, index: usize, site: SiteId, frames_max: usize) -> Vec<u64> {
+    pub(crate) fn stack_above(&self, index: usize, site: SiteId, frames_max: usize) -> Vec<u64> {
         let Some(pc) = self.sites.infos.get(site.0 as usize).map(|info| info.pc) else {
             return Vec::new();
         };

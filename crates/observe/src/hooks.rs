@@ -53,6 +53,7 @@ impl Observer {
             by_program: function.1.maps() && self.called_by_program(index),
             inner_result: 0,
         };
+        self.heap_hook(index, function.1, arguments[0]);
         self.before(index, &hook, function);
         self.threads[index].hooks.push(hook);
     }
@@ -111,7 +112,10 @@ impl Observer {
                     self.ownership.given(arguments[1]..end);
                 }
             }
-            Meaning::Free | Meaning::Reallocate(_) => self.free(index, site, arguments[0]),
+            Meaning::Free | Meaning::Reallocate(_) => {
+                self.heap_freed(index, site, arguments[0]);
+                self.free(index, site, arguments[0]);
+            }
             Meaning::Unmap | Meaning::Remap if hook.by_program => {
                 self.unmap(index, site, arguments[0], arguments[1]);
             }
@@ -165,6 +169,10 @@ impl Observer {
             Meaning::Allocate(size) | Meaning::Reallocate(size) if result != 0 => {
                 self.allocate(index, hook, result, size.of(arguments));
             }
+            // With nothing to allocate, `realloc` frees.
+            Meaning::Reallocate(size) if size.of(arguments) != 0 => {
+                self.heap_not_freed(arguments[0]);
+            }
             Meaning::AllocateIndirectly if succeeded => {
                 let address = hook.inner_result;
                 if address != 0 && arguments[1] != 0 && address.is_multiple_of(arguments[1]) {
@@ -216,11 +224,16 @@ impl Observer {
         self.ownership.allocated(address, block);
         self.look_at_block(index, hook.site, address, block.len);
         self.fresh(index, hook.site, address, block.len);
+        let maps = hook.function.is_some_and(|(_, meaning)| meaning.maps());
+        if !maps {
+            self.heap_allocated(index, hook.site, address, block.len);
+        }
     }
 
     /// Memory becomes new: what is remembered of it no longer matters.
     pub(crate) fn fresh(&mut self, index: usize, site: SiteId, address: u64, size: u64) {
         self.atomics.forget(address, address.saturating_add(size));
+        self.heap_renewed(address, address.saturating_add(size));
         self.threads[index].repeats.forget();
         let addr = Addr(address);
         self.emit(index, site, EventKind::Allocate { addr, size });
@@ -253,7 +266,7 @@ impl Observer {
     }
 
     /// True if the noted function was called by the program itself.
-    fn called_by_program(&mut self, index: usize) -> bool {
+    pub(crate) fn called_by_program(&mut self, index: usize) -> bool {
         let call = self.threads[index]
             .calls
             .top()

@@ -10,9 +10,10 @@
 //! | whose memory is this: a library's own data does not race, what it does to the program's data does | `ownership` |
 //! | which plain accesses are atomic | `code`, `atomics` |
 //! | how a thread came to a chosen event, what it held, whose memory it was | `closeup` |
+//! | which accesses are memory errors | `heap`, `heap_errors`, `masked` |
 //!
 //! Looking at a run takes up to three turns of it: [`survey()`] says which bytes may race, [`ProgramTrace::only`] is the trace of
-//! what happens to these, and [`ProgramTrace::looking`] shows the events that matter from close.
+//! what happens to these, and [`ProgramTrace::looking`] shows the events that matter from close. [`heap_use`] is a look of its own.
 //!
 //! Misses: what a library does to the program's global data in a statically linked program; accesses of vector gathers
 //! and scatters, of pushes and pops. An atomic compare-and-swap that fails is taken for one that succeeds.
@@ -25,9 +26,12 @@ mod closeup;
 mod code;
 mod descriptors;
 mod explain;
+mod heap;
+mod heap_errors;
 mod hooks;
 mod log;
 mod looks;
+mod masked;
 mod meaning;
 mod modules;
 mod observer;
@@ -43,6 +47,7 @@ mod trace;
 pub use closeup::{CloserLook, Closeup, HeldLock, Memory, ThreadOrigin, Wanted};
 pub use code::is_system_source;
 pub use explain::{SyncRule, SyncSummary};
+pub use heap_errors::{HeapError, HeapErrorKind, HeapUse, heap_use};
 pub use sites::{Place, SiteInfo};
 pub use survey::{Surveyed, survey};
 pub use trace::{ProgramNames, ProgramTrace, Seen};

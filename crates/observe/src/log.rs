@@ -127,6 +127,14 @@ impl Observer {
                     })
                 })
             }
+            Looks::Heap(look) if !is_hidden => {
+                let heap = &look.heap;
+                passed.go_on(blocks, |run| {
+                    let mut addresses = run.addresses();
+                    addresses
+                        .all(|(address, access)| !heap.may_forbid(address, u64::from(access.size)))
+                })
+            }
             _ => passed.go_on(blocks, |_| true),
         }
     }

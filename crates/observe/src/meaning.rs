@@ -69,6 +69,21 @@ impl Meaning {
         )
     }
 
+    /// True if the function works on an object for synchronisation that the first argument points to.
+    pub(crate) fn synchronises(self) -> bool {
+        use Meaning::{BarrierWait, ConditionNotify, ConditionWait, SemaphorePost, SemaphoreWait};
+        matches!(
+            self,
+            Meaning::Lock(_)
+                | Meaning::Unlock
+                | ConditionWait
+                | ConditionNotify
+                | BarrierWait
+                | SemaphoreWait
+                | SemaphorePost
+        )
+    }
+
     /// True if the function maps memory, or takes it away.
     pub(crate) fn maps(self) -> bool {
         matches!(self, Meaning::Map | Meaning::Unmap | Meaning::Remap)

@@ -6,6 +6,7 @@ use crate::closeup::{Looking, Wanted};
 use crate::code::{Code, CodeTable};
 use crate::descriptors::Descriptors;
 use crate::explain::{SyncCounts, SyncRule};
+use crate::heap_errors::HeapAccess;
 use crate::hooks::{Hook, bytes};
 use crate::log::Word;
 use crate::looks::Looks;
@@ -146,6 +147,7 @@ impl Observer {
             let part = (mapped.start, path.clone(), *offset);
             looking.seen.modules.push(part);
         }
+        self.heap_renewed(mapped.start, mapped.end);
         if let Some(module) = self.modules.mapped(mapped) {
             let guards = module.guards.clone();
             self.code.forget();
@@ -217,6 +219,20 @@ impl Observer {
             }
         }
         for part in &call.memory {
+            let kind = match part.written {
+                true => AccessKind::Write,
+                false => AccessKind::Read,
+            };
+            let (address, size) = (part.address, part.len);
+            self.heap_system_call(
+                index,
+                HeapAccess {
+                    pc,
+                    address,
+                    size,
+                    kind,
+                },
+            );
             let programs = owner == Owner::Program
                 || owner == Owner::Library
                     && self.ownership.is_programs(part.address, &self.modules);
@@ -313,6 +329,19 @@ impl Observer {
             return;
         }
         let size = u32::try_from(size).unwrap_or(u32::MAX);
+        let heap_access = HeapAccess {
+            pc,
+            address,
+            // Of what is read time after time, only the first is certain to be.
+            size: match access.kind {
+                AccessKind::Read => u64::from(access.size),
+                _ => u64::from(size),
+            },
+            kind: access.kind,
+        };
+        if self.heap_access(index, code, heap_access) {
+            return;
+        }
         if code.owner == Owner::Library
             && (access.segment != Segment::Flat
                 || !self.ownership.is_programs(address, &self.modules))
@@ -369,6 +398,7 @@ impl Observer {
                 return true;
             }
             Looks::Only(suspects) if !suspects.touches(address, u64::from(size)) => return true,
+            Looks::Heap(_) => return true,
             _ => {}
         }
         self.is_repeated(index, pc, address, size, kind)
@@ -420,6 +450,9 @@ impl Observer {
     }
 
     pub(crate) fn emit(&mut self, index: usize, site: SiteId, kind: EventKind) {
+        if matches!(self.looks, Looks::Heap(_)) {
+            return;
+        }
         if let Looks::Only(suspects) = &self.looks
             && let EventKind::Read(access) | EventKind::Write(access) = kind
             && !suspects.touches(access.addr.0, u64::from(access.size))

@@ -194,7 +194,7 @@ fn detectors(algorithms: &[Algorithm], by: PairBy) -> Vec<Box<dyn Detector>> {
     all.map(|algorithm| algorithm.detector(by)).collect()
 }
 
-fn cannot_follow(error: impl std::error::Error + Send + Sync + 'static) -> ProgramError {
+pub(crate) fn cannot_follow(error: impl std::error::Error + Send + Sync + 'static) -> ProgramError {
     let error = TraceError::Io {
         file: "<the executor>".into(),
         source: std::io::Error::other(error),

@@ -5,6 +5,7 @@
 mod closer;
 mod detect;
 mod findings;
+mod heap;
 mod locks;
 mod recording;
 
@@ -13,5 +14,6 @@ pub use detect::{
     DetectRequest, Detected, Locks, ProgramError, Run, detect_program, trace_program,
 };
 pub use findings::to_findings;
+pub use heap::heap_use_of;
 pub use locks::lock_cycles;
 pub use recording::OwnRecording;

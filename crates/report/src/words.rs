@@ -3,8 +3,9 @@
 //! Names of the program are made fit for one line here, so that no report can forget to.
 
 use verdict_findings::{
-    Access, AccessKind, ConsequenceKind, Frame, Label, Lock, LockMode, OutputDifference,
-    OutputPiece, ProgramFindings, Race, Variable, VariableKind, Verdict, WhichOrder, bytes_of_text,
+    Access, AccessKind, Consequence, ConsequenceKind, Frame, Label, Lock, LockMode,
+    OutputDifference, OutputPiece, ProgramFindings, Race, Variable, VariableKind, Verdict,
+    WhichOrder, bytes_of_text,
 };
 
 use crate::plain::{name, one_line, shortened};
@@ -147,6 +148,19 @@ pub(crate) fn consequence_words(kind: ConsequenceKind) -> &'static str {
         ConsequenceKind::Property => "property violated",
         ConsequenceKind::ExitCode => "other exit code",
     }
+}
+
+/// Where the block of a memory error was freed and allocated, with a heading each.
+pub(crate) fn block_stacks(consequence: &Consequence) -> Vec<(&'static str, &[Frame])> {
+    let Some(block) = &consequence.block else {
+        return Vec::new();
+    };
+    let both = [
+        ("the block was freed", &block.freed_at[..]),
+        ("the block was allocated", &block.allocated_at[..]),
+    ];
+    let known = both.into_iter().filter(|(_, frames)| !frames.is_empty());
+    known.collect()
 }
 
 pub(crate) fn label_words(label: Label) -> &'static str {

@@ -12,6 +12,7 @@ use verdict_confirm::{ConfirmError, modules};
 use verdict_findings as told;
 use verdict_findings::{CoverageNote, ProgramFindings, Schema};
 use verdict_launch::LaunchOptions;
+use verdict_observe::HeapError;
 use verdict_protocol::{CallStack, ExecutorConfig, MappedModule, WaitingThread};
 
 /// Classifies every race of the document that `wanted` names, and writes the verdicts into it. Once all races are, the doubts
@@ -108,8 +109,12 @@ fn fill(
             thread: None,
             stack: place.map(|place| names.stack(place)).unwrap_or_default(),
             cycle: waits(&in_a_circle(&verdict.threads), mapped, names),
+            block: None,
         }
     });
+    if let (Some(consequence), Some(memory)) = (&mut known.consequence, &verdict.memory) {
+        tell_memory_error(consequence, &memory.error, names);
+    }
     known.replay = verdict.replay.map(|outcome| told::Replay {
         outcome: match outcome {
             ReplayOutcome::NoStateChange => told::ReplayOutcome::NoStateChange,
@@ -155,6 +160,17 @@ fn fill(
         0..0,
         evidence.map(|evidence| evidence.path.display().to_string()),
     );
+}
+
+/// Where a memory error is, and what becomes of the block.
+fn tell_memory_error(told: &mut told::Consequence, error: &HeapError, names: &mut Names) {
+    told.thread = Some(error.thread.0);
+    told.stack = names.places(&error.stack);
+    told.block = Some(told::MisusedBlock {
+        size: error.block_len,
+        allocated_at: names.places(&error.allocated_at),
+        freed_at: names.places(&error.freed_at),
+    });
 }
 
 fn class(class: Class) -> told::Class {
@@ -305,7 +321,21 @@ fn why(verdict: &verdict_classify::Verdict, primary: &Primary) -> String {
         (None, _) => {
             "the two accesses did not meet in this execution, so no other order was tried".into()
         }
-        (Some(Class::SpecViolated), Some(ended)) if *ended == primary.ended => format!(
+        (Some(Class::SpecViolated), Some(ended)) if verdict.memory.is_some() => {
+            let detail = &ended.detail;
+            match (verdict.is_of_recorded(primary), &verdict.either_way) {
+                (true, _) => format!(
+                    "in the recorded order there is a memory error: {detail}; with the accesses in the other order there is none"
+                ),
+                (false, Some(_)) => format!(
+                    "once the accesses meet, in either order, there is a memory error: {detail}; in the recorded execution there is none"
+                ),
+                (false, None) => format!(
+                    "with the accesses in the other order there is a memory error: {detail}; in the recorded order there is none"
+                ),
+            }
+        }
+        (Some(Class::SpecViolated), Some(ended)) if verdict.is_of_recorded(primary) => format!(
             "in the recorded order the program ends with: {}; with the accesses in the other order it does not",
             ended.detail
         ),

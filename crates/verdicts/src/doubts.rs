@@ -135,6 +135,7 @@ mod tests {
                 thread: None,
                 stack: vec![frame],
                 cycle: Vec::new(),
+                block: None,
             }),
             ..Verdict::default()
         }

@@ -4,8 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use verdict_findings::Frame;
+use verdict_observe::Place;
 use verdict_protocol::{CallStack, MappedModule};
-use verdict_symbolize::{MappedModule as Mapped, StoppedThread, Symbolizer};
+use verdict_symbolize::{Location, MappedModule as Mapped, StoppedThread, Symbolizer};
 
 /// Looks things up in binaries.
 #[derive(Default, Debug)]
@@ -26,26 +27,22 @@ impl Names {
         for location in self.symbolizer.call_chain(&thread) {
             let module = location.module.display().to_string();
             let offset = location.file_offset.unwrap_or(0);
-            let last = location.frames.len().saturating_sub(1);
-            for (index, frame) in location.frames.iter().enumerate() {
-                let source = frame.source.as_ref();
-                frames.push(Frame {
-                    function: frame.function.as_ref().map(|f| f.name.clone()),
-                    file: source.map(|source| source.file.clone()),
-                    line: source.and_then(|source| source.line),
-                    column: source.and_then(|source| source.column),
-                    module: module.clone(),
-                    offset,
-                    inlined: index < last,
-                });
-            }
-            if location.frames.is_empty() {
-                frames.push(Frame {
-                    module,
-                    offset,
-                    ..Frame::default()
-                });
-            }
+            push_frames(&mut frames, &location, module, offset);
+        }
+        frames
+    }
+
+    /// Places in code, each with what the compiler has put there from other functions.
+    pub(crate) fn places(&mut self, places: &[Place]) -> Vec<Frame> {
+        let nowhere = Path::new("");
+        let locations = places.iter().map(|place| {
+            let module = place.module.as_deref().unwrap_or(nowhere);
+            (module, place.offset)
+        });
+        let mut frames = Vec::new();
+        for (module, offset) in locations {
+            let location = self.symbolizer.at_file_offset(module, offset);
+            push_frames(&mut frames, &location, module.display().to_string(), offset);
         }
         frames
     }
@@ -97,6 +94,30 @@ impl Names {
         let loaded = self.symbolizer.loaded(&mapped);
         let (_, variable) = self.symbolizer.variable(&loaded, address, 1)?;
         Some(variable.name)
+    }
+}
+
+/// All functions that an instruction belongs to, the innermost first.
+fn push_frames(frames: &mut Vec<Frame>, location: &Location, module: String, offset: u64) {
+    let last = location.frames.len().saturating_sub(1);
+    for (index, frame) in location.frames.iter().enumerate() {
+        let source = frame.source.as_ref();
+        frames.push(Frame {
+            function: frame.function.as_ref().map(|f| f.name.clone()),
+            file: source.map(|source| source.file.clone()),
+            line: source.and_then(|source| source.line),
+            column: source.and_then(|source| source.column),
+            module: module.clone(),
+            offset,
+            inlined: index < last,
+        });
+    }
+    if location.frames.is_empty() {
+        frames.push(Frame {
+            module,
+            offset,
+            ..Frame::default()
+        });
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn orders(
         return Vec::new();
     };
     let sides = Sides::new(race, first, shown);
-    let by_recorded = verdict.consequence.as_ref() == Some(&primary.ended);
+    let by_recorded = verdict.is_of_recorded(primary);
     let violation = |ended: &verdict_confirm::Ended| ended.detail.clone();
     let wrote = |text: &[u8]| {
         let text = String::from_utf8_lossy(text);
@@ -28,6 +28,13 @@ pub(crate) fn orders(
     let mut ends = [violation(&primary.ended), "comes to the same".to_owned()];
     let mut steps = sides.turned(shown.order);
     match class {
+        Class::SpecViolated if by_recorded && verdict.memory.is_some() => {
+            let recorded = verdict
+                .consequence
+                .as_ref()
+                .map_or_else(String::new, violation);
+            ends = [recorded, "there is none".to_owned()];
+        }
         Class::SpecViolated if by_recorded => ends[1] = "does not end so".to_owned(),
         Class::SpecViolated => {
             if let Some(ended) = &verdict.consequence {

@@ -121,14 +121,24 @@ fn consequence() -> impl Strategy<Value = Consequence> {
         of(any::<u32>()),
         stack(),
         vec(text(), 0..3),
+        of(misused_block()),
     )
-        .prop_map(|(kind, detail, thread, stack, cycle)| Consequence {
+        .prop_map(|(kind, detail, thread, stack, cycle, block)| Consequence {
             kind,
             detail,
             thread,
             stack,
             cycle,
+            block,
         })
+}
+
+fn misused_block() -> impl Strategy<Value = MisusedBlock> {
+    (any::<u64>(), stack(), stack()).prop_map(|(size, allocated_at, freed_at)| MisusedBlock {
+        size,
+        allocated_at,
+        freed_at,
+    })
 }
 
 fn confirmation() -> impl Strategy<Value = Confirmation> {

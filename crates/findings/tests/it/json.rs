@@ -59,6 +59,7 @@ fn fields_are_named_as_promised() {
             thread: Some(2),
             stack: Vec::new(),
             cycle: Vec::new(),
+            block: None,
         }),
         k: Some(3),
         states_differ: Some(true),

@@ -190,6 +190,10 @@ fn consequence(verdict: &Verdict) -> String {
         text.push_str(&format!("\n  stack{whose} at the {what}\n"));
         text.push_str(&stack(&consequence.stack));
     }
+    for (what, frames) in words::block_stacks(consequence) {
+        text.push_str(&format!("\n  {what}\n"));
+        text.push_str(&stack(frames));
+    }
     if !consequence.cycle.is_empty() {
         text.push_str("\n  who waits for whom\n");
         for line in &consequence.cycle {

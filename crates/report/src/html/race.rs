@@ -179,6 +179,9 @@ fn consequence(verdict: &Verdict, findings: &ProgramFindings) -> Html {
         );
         content.push(folded(&heading, stack(&consequence.stack)));
     }
+    for (what, frames) in words::block_stacks(consequence) {
+        content.push(folded(&words::sentence(what), stack(frames)));
+    }
     if !consequence.cycle.is_empty() {
         let waits = consequence
             .cycle

@@ -13,12 +13,16 @@ fn races(source: &str) -> Vec<Value> {
     judged(source, &[], &[])
 }
 
-fn judged(source: &str, options: &[&str], arguments: &[&str]) -> Vec<Value> {
+pub(super) fn judged(source: &str, options: &[&str], arguments: &[&str]) -> Vec<Value> {
     judged_in(source, options, arguments).1
 }
 
 /// The same, and the folder that has the evidence.
-fn judged_in(source: &str, options: &[&str], arguments: &[&str]) -> (TempDir, Vec<Value>) {
+pub(super) fn judged_in(
+    source: &str,
+    options: &[&str],
+    arguments: &[&str],
+) -> (TempDir, Vec<Value>) {
     let gcc = tool("gcc", "gcc");
     let binary = build(source, &[&gcc, "-O0", "-g", "-pthread", "-w"]);
     let folder = tempfile::tempdir().unwrap();
@@ -42,7 +46,7 @@ fn judged_in(source: &str, options: &[&str], arguments: &[&str]) -> (TempDir, Ve
     (folder, races)
 }
 
-fn only(mut races: Vec<Value>) -> Value {
+pub(super) fn only(mut races: Vec<Value>) -> Value {
     assert_eq!(races.len(), 1, "one race");
     races.remove(0)
 }

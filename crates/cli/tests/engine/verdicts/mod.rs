@@ -6,6 +6,7 @@
 
 mod evidence;
 mod guests;
+mod memory;
 mod table;
 
 use std::fs;
