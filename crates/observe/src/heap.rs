@@ -139,6 +139,14 @@ impl Heap {
         }
     }
 
+    /// A block has so many bytes, as it turns out.
+    pub(crate) fn grown(&mut self, start: u64, len: u64) {
+        if let Some(block) = self.live.get_mut(&start) {
+            block.len = block.len.max(len);
+            self.forbidden.remove(start, start + block.len);
+        }
+    }
+
     fn forget(&mut self, start: u64) -> Option<HeapBlock> {
         let block = self.live.remove(&start)?;
         if block.of_program {
@@ -312,6 +320,15 @@ mod tests {
         assert!(!heap.may_forbid(START, 20));
         assert!(heap.may_forbid(START + 20, 1));
         assert_eq!(heap.of_program, 1);
+    }
+
+    #[test]
+    fn all_bytes_of_a_block_may_be_used_by_who_asks_how_many_there_are() {
+        let mut heap = Heap::default();
+        heap.allocated(START, block(20));
+        heap.grown(START, 24);
+        assert!(!heap.may_forbid(START, 24));
+        assert!(heap.may_forbid(START + 24, 1));
     }
 
     #[test]

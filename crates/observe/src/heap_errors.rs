@@ -180,6 +180,13 @@ impl Observer {
         }
     }
 
+    /// The program knows that a block has more bytes than it has asked for.
+    pub(crate) fn heap_grown(&mut self, start: u64, len: u64) {
+        if let Some(heap) = self.heap() {
+            heap.grown(start, len);
+        }
+    }
+
     /// `realloc` has failed, and left the block as it was.
     pub(crate) fn heap_not_freed(&mut self, address: u64) {
         if let Some(heap) = self.heap() {
@@ -314,15 +321,19 @@ impl Observer {
         }
     }
 
-    /// True if a library does what it does because the program has called it, and it is not about the allocator's own lists.
+    /// True if a library does what it does because the program has called it, and it is not about the allocator's own lists. What
+    /// begins and ends threads is not called by the program, though a function of it may just have returned there.
     fn is_done_for_caller(&mut self, index: usize) -> bool {
-        if let Some(entered) = self.entered(index) {
-            let (module, _) = self.modules.find(entered).unzip();
-            let name = module.and_then(|module| module.function(entered));
-            return name.is_some_and(|name| !name.starts_with("mall") && name != "pthread_exit");
-        }
-        // A call that the loader has just made way for: nobody saw it arrive.
-        self.called_by_program(index)
+        const OTHERS: [&str; 3] = ["mall", "pthread_exit", "__libc_start"];
+        let Some(entered) = self.entered(index) else {
+            return false;
+        };
+        // A function that the loader has just made way for was not seen to begin.
+        let Some((module, _)) = self.modules.find(entered) else {
+            return entered == 0;
+        };
+        let name = module.function(entered);
+        name.is_some_and(|name| !OTHERS.iter().any(|other| name.starts_with(other)))
     }
 
     /// True if the program itself frees something, or C++ does for it.
@@ -335,10 +346,13 @@ impl Observer {
         name.is_some_and(deletes) || self.called_by_program(index)
     }
 
-    /// The library's function that the program has called last, of those that have not returned.
-    fn entered(&self, index: usize) -> Option<u64> {
+    /// The library's function that the innermost call of the program has led to; 0 if that is not known.
+    fn entered(&mut self, index: usize) -> Option<u64> {
+        let (code, modules) = (&mut self.code, &self.modules);
+        let mut own = |pc: u64| pc != 0 && code.at(pc, modules).owner == Owner::Program;
         let mut calls = self.threads[index].calls.innermost_first();
-        calls.find_map(|frame| (frame.entered != 0).then_some(frame.entered))
+        let called = calls.find(|frame| own(frame.call))?;
+        Some(called.entered)
     }
 }
 

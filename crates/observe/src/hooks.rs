@@ -169,6 +169,7 @@ impl Observer {
             Meaning::Allocate(size) | Meaning::Reallocate(size) if result != 0 => {
                 self.allocate(index, hook, result, size.of(arguments));
             }
+            Meaning::UsableSize => self.heap_grown(arguments[0], result),
             // With nothing to allocate, `realloc` frees.
             Meaning::Reallocate(size) if size.of(arguments) != 0 => {
                 self.heap_not_freed(arguments[0]);

@@ -38,6 +38,8 @@ pub(crate) enum Meaning {
     /// Frees the first argument and allocates as many bytes as these arguments say.
     Reallocate(Size),
     Free,
+    /// Says how many bytes the block at the first argument has: all of them may be used.
+    UsableSize,
     Map,
     Unmap,
     Remap,
@@ -163,6 +165,7 @@ pub(crate) fn of(name: &str) -> Option<(&'static str, Meaning)> {
         ("posix_memalign", AllocateIndirectly),
         ("realloc", Reallocate(Size::Argument(1))),
         ("reallocarray", Reallocate(Size::Product(1, 2))),
+        ("malloc_usable_size", UsableSize),
         ("free", Free),
         ("cfree", Free),
         ("mmap", Map),

@@ -9,6 +9,7 @@ mod determinism;
 mod explored;
 mod guests;
 mod hard_guests;
+mod heap;
 mod input;
 mod private;
 mod programs;

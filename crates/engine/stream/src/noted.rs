@@ -78,6 +78,7 @@ pub const NOTED_FUNCTIONS: &[&str] = &[
     "aligned_alloc",
     "valloc",
     "pvalloc",
+    "malloc_usable_size",
     "mmap",
     "mmap64",
     "munmap",
