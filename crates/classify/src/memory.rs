@@ -19,7 +19,7 @@ use verdict_races::{Run, heap_use_of};
 /// Alternates of one race that are looked at.
 const LOOKS_MAX: u32 = 2;
 /// Instructions of a program whose alternates are looked at: it takes several times as long as the program.
-const INSTRUCTIONS_MAX: u64 = 2_000_000_000;
+const INSTRUCTIONS_MAX: u64 = 1_000_000_000;
 
 /// The alternate that is looked at.
 const TURNED: Try = Try::Alternate(None);

@@ -229,12 +229,27 @@ impl ByteSet {
     /// The first of some bytes that is in the set.
     fn first(&self, start: u64, size: u64) -> Option<u64> {
         let end = start.saturating_add(size).min(self.bounds.1);
-        words(start.max(self.bounds.0), end).find_map(|(page, word, bits)| {
-            let found = self.pages.get(&page)?[word] & bits;
-            let bit = u64::from(found.trailing_zeros());
-            (found != 0).then(|| page * PAGE + word as u64 * 64 + bit)
-        })
+        let mut at = start.max(self.bounds.0);
+        while at < end {
+            let next = (at / PAGE + 1).saturating_mul(PAGE).min(end);
+            let page = self.pages.get(&(at / PAGE));
+            let found = page.and_then(|page| first_of(page, at, next));
+            if found.is_some() {
+                return found;
+            }
+            at = next;
+        }
+        None
     }
+}
+
+/// The first of some bytes of one page that is in the set.
+fn first_of(page: &[u64; WORDS], start: u64, end: u64) -> Option<u64> {
+    words(start, end).find_map(|(number, word, bits)| {
+        let found = page[word] & bits;
+        let bit = u64::from(found.trailing_zeros());
+        (found != 0).then(|| number * PAGE + word as u64 * 64 + bit)
+    })
 }
 
 /// The words that some addresses have their bits in: page, word, bits.

@@ -4,6 +4,7 @@
 //! fast as it goes: loops as a whole, the others access by access, and only what is left is looked at.
 
 use crate::blocks::{Blocks, Known, What};
+use crate::heap::Heap;
 use crate::looks::Looks;
 use crate::modules::Owner;
 use crate::observer::Observer;
@@ -128,12 +129,8 @@ impl Observer {
                 })
             }
             Looks::Heap(look) if !is_hidden => {
-                let heap = &look.heap;
-                passed.go_on(blocks, |run| {
-                    let mut addresses = run.addresses();
-                    addresses
-                        .all(|(address, access)| !heap.may_forbid(address, u64::from(access.size)))
-                })
+                let (heap, strides) = (&look.heap, &mut self.strides);
+                passed.go_on(blocks, |run| is_allowed(heap, strides, run))
             }
             _ => passed.go_on(blocks, |_| true),
         }
@@ -297,6 +294,21 @@ fn survey(
         }
     }
     !perhaps_atomic
+}
+
+/// True if nobody is forbidden to touch what a block accesses.
+#[inline(always)]
+fn is_allowed(heap: &Heap, strides: &mut Strides, run: &PlainRun<'_>) -> bool {
+    if run.words.len() >= LOOP_MIN * run.len
+        && let Some(ranges) = strides.ranges(run.accesses, run.words, run.len)
+    {
+        let mut ranges = ranges.iter();
+        if !ranges.any(|range| heap.may_forbid(range.start, range.size)) {
+            return true;
+        }
+    }
+    let mut addresses = run.addresses();
+    addresses.all(|(address, access)| !heap.may_forbid(address, u64::from(access.size)))
 }
 
 /// How often the log has the same block in a row.
