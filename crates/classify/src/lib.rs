@@ -44,9 +44,21 @@ pub struct Race {
     pub second: BTreeSet<u64>,
 }
 
+/// Where what is recorded is left, and classification begins.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Start {
+    /// With the program's second thread: before that, nobody has a choice.
+    #[default]
+    SecondThread,
+    /// Before the first access of a race: the recording has a schedule of its own that leads there.
+    FirstAccess,
+}
+
 /// How to classify.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Where it begins.
+    pub start: Start,
     /// Alternates with other schedules after the race, for each instance (M_a).
     pub schedules: u32,
     /// Alternates are followed to the program's end; without, replay analysis is all there is.
@@ -80,6 +92,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
+            start: Start::default(),
             schedules: 2,
             consequences: true,
             instances_max: 4,

@@ -7,14 +7,12 @@
 use crate::alternates::{Try, evidence};
 use crate::primary::At;
 use crate::{Class, ClassifyError, Primary, Shown, Verdict};
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use verdict_confirm::{Ended, EndedKind};
-use verdict_launch::{GuestOutput, LaunchOptions};
+use verdict_launch::LaunchOptions;
 use verdict_observe::{HeapError, HeapUse};
-use verdict_protocol::{ExecutorConfig, Mode, World};
-use verdict_races::{Run, heap_use_of};
+use verdict_protocol::ExecutorConfig;
+use verdict_races::{heap_use_of, replay_of};
 
 /// Alternates of one race that are looked at.
 const LOOKS_MAX: u32 = 2;
@@ -94,22 +92,8 @@ impl HeapLooks {
     }
 
     fn look(&self, recording: &Path) -> Option<HeapUse> {
-        let file = File::open(recording).ok()?;
-        let config = ExecutorConfig {
-            mode: Mode::Replay {
-                fd: -1,
-                until: None,
-                replaced: 0,
-            },
-            world: World::Host,
-            ..self.config.clone()
-        };
-        let launch = LaunchOptions {
-            recording: Some(Arc::new(file)),
-            output: GuestOutput::Discarded,
-            ..self.launch.clone()
-        };
-        heap_use_of(&Run { config, launch }).ok()
+        let run = replay_of(&self.config, &self.launch, recording).ok()?;
+        heap_use_of(&run).ok()
     }
 }
 

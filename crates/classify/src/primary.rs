@@ -8,7 +8,7 @@ use crate::memory::HeapLooks;
 use crate::quiet::{self, Manner, Show};
 use crate::state::{Came, Compared, came, compare, mirrored, same_ends};
 use crate::{
-    Class, ClassifyError, Instance, Options, OutputDifference, Race, ReplayOutcome, Verdict,
+    Class, ClassifyError, Instance, Options, OutputDifference, Race, ReplayOutcome, Start, Verdict,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ pub fn classify(
     folder: &Path,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(Primary, Vec<Verdict>), ClassifyError> {
-    let mut explorer = at_second_thread(config, launch, folder)?;
+    let mut explorer = at_start(config, launch, races, options, folder)?;
     let mut primary = run_primary(&mut explorer, races, None, options, folder)?;
     if let Some(crash) = primary.scene.as_ref().and_then(Scene::instruction) {
         // Once more, to know how often threads come by there.
@@ -101,21 +101,27 @@ pub fn classify(
     shows.retain(|race, show| show.may_be_quieter(verdicts[*race].class));
     if !shows.is_empty() {
         drop(explorer);
-        let explorer = at_second_thread(config, launch, folder)?;
+        let explorer = at_start(config, launch, races, options, folder)?;
         show_quietly(explorer, &primary, options, shows, &mut verdicts)?;
     }
     Ok((primary, verdicts))
 }
 
 /// An execution that has come to where classification begins.
-fn at_second_thread(
+fn at_start(
     config: &ExecutorConfig,
     launch: &LaunchOptions,
+    races: &[Race],
+    options: &Options,
     folder: &Path,
 ) -> Result<Explorer, ClassifyError> {
     let recorded = matches!(config.mode, Mode::Replay { .. });
+    let moment = match options.start {
+        Start::FirstAccess if recorded => first_access(config, launch, races, options, folder)?,
+        _ => Moment::SecondThread,
+    };
     let mut explorer = Explorer::start(config, launch, folder, !recorded)?;
-    match explorer.advance(Moment::SecondThread)? {
+    match explorer.advance(moment)? {
         Advanced::Reached { .. } => {}
         Advanced::Ended(ending) => return Err(refused(&ending)),
     }
@@ -123,6 +129,51 @@ fn at_second_thread(
         explorer.leave(LaterInput::Recorded, true)?;
     }
     Ok(explorer)
+}
+
+/// The moment before the first instance of a race in the recorded execution, which a copy follows to its end.
+fn first_access(
+    config: &ExecutorConfig,
+    launch: &LaunchOptions,
+    races: &[Race],
+    options: &Options,
+    folder: &Path,
+) -> Result<Moment, ClassifyError> {
+    let mut explorer = Explorer::start(config, launch, folder, false)?;
+    if let Advanced::Ended(ending) = explorer.advance(Moment::SecondThread)? {
+        return Err(refused(&ending));
+    }
+    let copies = run_copies(&mut explorer, options, vec![watching(races, options)])?;
+    let stops = match copies.first() {
+        Some(Copied::Explored(run)) => &run.stops[..],
+        _ => &[],
+    };
+    let all = races.iter().flat_map(|race| instances(race, stops));
+    let first = all.min_by_key(|instance| instance.retired);
+    Ok(first.map_or(Moment::SecondThread, |instance| Moment::At {
+        thread: instance.first.thread,
+        instructions: instance.instructions,
+    }))
+}
+
+/// A copy that goes on as it would have, and notes where the races are.
+fn watching(races: &[Race], options: &Options) -> Request {
+    let sites = || {
+        let all = races.iter();
+        all.flat_map(|race| race.first.union(&race.second).copied())
+    };
+    let calls = sites().map(|pc| WatchedCall {
+        pc,
+        bytes: Vec::new(),
+    });
+    Request {
+        watched: sites().collect(),
+        calls: calls.collect(),
+        freeing: options.freeing.clone(),
+        instructions_max: Some(PRIMARY_MAX),
+        stops_max: STOPS_MAX,
+        ..Request::new(RunSchedule::Same)
+    }
 }
 
 /// Records anew what can be shown with fewer preemptions if they are avoided before the race, too.
@@ -204,28 +255,14 @@ fn run_primary(
     folder: &Path,
 ) -> Result<Primary, ClassifyError> {
     let recording = folder.join("primary.vrec");
-    let request = Request {
-        watched: races
-            .iter()
-            .flat_map(|race| race.first.union(&race.second).copied())
-            .chain(crash)
-            .chain(options.looked_at())
-            .collect(),
+    let mut request = Request {
         properties: options.properties.clone(),
-        calls: races
-            .iter()
-            .flat_map(|race| race.first.union(&race.second).copied())
-            .map(|pc| WatchedCall {
-                pc,
-                bytes: Vec::new(),
-            })
-            .collect(),
-        freeing: options.freeing.clone(),
         recording: Some(recording.clone()),
-        instructions_max: Some(PRIMARY_MAX),
-        stops_max: STOPS_MAX,
-        ..Request::new(RunSchedule::Same)
+        ..watching(races, options)
     };
+    request
+        .watched
+        .extend(crash.into_iter().chain(options.looked_at()));
     let mut found = None;
     explorer.run_all(
         &mut std::iter::once(request),

@@ -16,4 +16,4 @@ pub use detect::{
 pub use findings::to_findings;
 pub use heap::heap_use_of;
 pub use locks::lock_cycles;
-pub use recording::OwnRecording;
+pub use recording::{OwnRecording, replay_of};

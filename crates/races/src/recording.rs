@@ -3,10 +3,40 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{MemfdFlags, Mode as Permissions, OFlags, memfd_create, open};
-use verdict_protocol::Mode;
+use verdict_launch::{GuestOutput, LaunchOptions};
+use verdict_protocol::{ExecutorConfig, Mode, World};
+
+use crate::Run;
+
+/// The run that repeats a recording which a run of this config has made, in whatever world.
+///
+/// # Errors
+/// When the file cannot be opened.
+pub fn replay_of(
+    config: &ExecutorConfig,
+    launch: &LaunchOptions,
+    recording: &Path,
+) -> io::Result<Run> {
+    let config = ExecutorConfig {
+        mode: Mode::Replay {
+            fd: -1,
+            until: None,
+            replaced: 0,
+        },
+        world: World::Host,
+        ..config.clone()
+    };
+    let launch = LaunchOptions {
+        recording: Some(Arc::new(File::open(recording)?)),
+        output: GuestOutput::Discarded,
+        ..launch.clone()
+    };
+    Ok(Run { config, launch })
+}
 
 /// A recording without a name.
 #[derive(Clone, Debug)]

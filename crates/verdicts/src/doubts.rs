@@ -41,6 +41,11 @@ impl Doubts {
         self.recorded = self.recorded.take().or(other.recorded);
     }
 
+    /// Adds what is doubtful of races of another execution, whose end is not that of the recorded one.
+    pub(crate) fn extend_with_races_of(&mut self, other: Doubts) {
+        self.races.extend(other.races);
+    }
+
     /// Takes back what another race explains, and says so if none explains how the recorded execution ends.
     pub fn explain(&self, findings: &mut ProgramFindings) {
         let is_certain = |race: &&Race| !self.races.contains_key(&race.id);

@@ -123,7 +123,7 @@ pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, C
     };
     let mut progress = Progress::new(context);
     if !findings.races.is_empty() {
-        let doubts = verdict_verdicts::classify_findings(
+        let mut doubts = verdict_verdicts::classify_findings(
             &mut findings,
             &setup.config,
             &setup.launch,
@@ -139,6 +139,17 @@ pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, C
             ClassifyError::Property { .. } => CliError::bad_input(error),
             error => CliError::cannot_run(error),
         })?;
+        if args.explores() {
+            let explored = verdict_verdicts::classify_explored(
+                &mut findings,
+                &setup.config,
+                &setup.launch,
+                &options,
+                &setup.folder,
+                verdict_verdicts::Bounds::default(),
+            );
+            doubts.extend(explored);
+        }
         doubts.explain(&mut findings);
     }
     drop(progress);
@@ -160,6 +171,14 @@ pub(crate) fn classify(args: &ClassifyArgs, context: &Context) -> Result<Exit, C
     } else {
         Exit::Clean
     })
+}
+
+impl ClassifyArgs {
+    /// Whether races that only show in other orders are looked for: whoever asks for some races, for a look at the recorded ones or
+    /// for false alarms does not want more of them.
+    fn explores(&self) -> bool {
+        self.common.race.is_empty() && !self.replay_only && !self.ignore_locks
+    }
 }
 
 impl Common {

@@ -249,7 +249,13 @@ impl Executor {
 
     pub(crate) fn decide(&mut self, reason: Reason) {
         if self.kernel.journal.is_replay() {
-            return self.follow_schedule();
+            let current = self.kernel.current;
+            self.follow_schedule();
+            // A copy that follows the recording notes what it comes by, once.
+            if reason == Reason::Watched && self.is_copy() && self.kernel.current == current {
+                self.about_to_do();
+            }
+            return;
         }
         if reason == Reason::Watched {
             let (pc, accesses) = self.about_to_do();

@@ -5,6 +5,7 @@
 //! `VERDICT_EVIDENCE_REPLAYS` how often the evidence on each is replayed; `cargo xtask soak classify` sets them.
 
 mod evidence;
+mod explored;
 mod guests;
 mod memory;
 mod table;

@@ -300,6 +300,8 @@ impl Kernel {
                     .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
                 Journal::recording(recorder)
             }
+            // It goes on as recorded.
+            (Journal::Replay(_), None) => return Ok(()),
             _ => Journal::Live,
         };
         self.journal = continued;
