@@ -11,6 +11,6 @@ use crate::{ProgramError, Run};
 /// # Errors
 /// When there is no run, or what is told of it makes no sense.
 pub fn heap_use_of(run: &Run) -> Result<HeapUse, ProgramError> {
-    let (_, heard) = run_told(&told(&run.config), &run.launch, |from| heap_use(from))?;
+    let (_, heard) = run_told(&told(&run.config), &run.launch, heap_use)?;
     heard.map_err(cannot_follow)
 }
