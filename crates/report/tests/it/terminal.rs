@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use expect_test::{expect, expect_file};
-use verdict_findings::ProgramFindings;
+use verdict_findings::{ConsequenceKind, MisusedBlock, ProgramFindings};
 use verdict_history::{Change, Comparison, KnownRace};
 use verdict_report::{ReportOptions, Tone, findings_text};
 
@@ -28,6 +28,42 @@ fn nothing_to_report() {
         no races in ./pipeline --workers 2 'in put.txt'
     "#]]
     .assert_eq(&findings_text(&none(), options(), PLAIN));
+}
+
+#[test]
+fn a_memory_error_comes_with_the_stacks_of_its_block() {
+    let mut findings = one_of_each();
+    let race = &mut findings.races[0];
+    let allocated_at = race.variable.allocated_at.clone();
+    let freed_at = race.accesses[1].stack.clone();
+    let verdict = race.verdict.as_mut().unwrap();
+    let consequence = verdict.consequence.as_mut().unwrap();
+    consequence.kind = ConsequenceKind::MemoryError;
+    consequence.block = Some(MisusedBlock {
+        size: 96,
+        allocated_at,
+        freed_at,
+    });
+    let text = findings_text(&findings, options(), PLAIN);
+    let from = text.find("  stack of thread 2 at").unwrap();
+    let to = text.find("  as recorded").unwrap();
+    expect![[r#"
+          stack of thread 2 at the memory error
+               pthread_mutex_lock at /lib/x86_64-linux-gnu/libc.so.6+0x923d8
+               consume at pipeline.c:52:5
+
+          the block was freed
+               free at /lib/x86_64-linux-gnu/libc.so.6+0x9c400
+               release at pipeline.c:66:3 (inlined)
+               queue_free at pipeline.c:71:3
+               main at pipeline.c:151:3
+
+          the block was allocated
+               queue_new at pipeline.c:31:25
+               main at pipeline.c:138:25
+
+    "#]]
+    .assert_eq(&text[from..to]);
 }
 
 #[test]
