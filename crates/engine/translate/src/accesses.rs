@@ -1,8 +1,9 @@
 //! The access log: which memory a block touches, written inline while it runs.
 //!
 //! Per run of a block the log gets one header word (the block's id) and then one word per distinct address
-//! base. What is constant (displacements, sizes, kinds) stays with the block: see [`LoggedAccess`]. The log's
-//! position and a scratch value live in registers that the block does not use.
+//! base. What is constant (displacements, sizes, kinds) stays with the block: see [`LoggedAccess`]. So does what is added to a
+//! base between two accesses, and from which register it was copied: rounds of a loop that a block holds share
+//! their words (see [`crate::bases`]). The log's position and a scratch value live in registers that the block does not use.
 //!
 //! Not logged: pushes and pops (a thread's own), and gathers and scatters, whose addresses no single word describes; and
 //! with [`Instrumentation::Accesses`], accesses through fs and gs and through rsp without an index.
@@ -10,6 +11,7 @@
 //! A repeated string instruction is logged by where it begins and its count: the direction flag is not in the log. A
 //! branch logs what it reads before it runs, so one that faults has logged an access that did not happen.
 
+use crate::bases::{Bases, Known, Sum};
 use crate::block::{Borrowed, Instrumentation};
 use crate::control::ControlMark;
 use crate::emit::Emitter;
@@ -110,10 +112,8 @@ pub(crate) struct AccessLog {
     scratch: Gpr,
     /// Words used so far, the header included.
     pub(crate) words: u16,
-    /// Which word holds a register's current value.
-    known: [Option<u16>; 16],
-    /// How far the stack pointer has moved since its word was logged.
-    stack_moved: i64,
+    /// What of the registers' values has been logged.
+    bases: Bases,
     level: Instrumentation,
     pub(crate) accesses: Vec<LoggedAccess>,
     pub(crate) control: Vec<ControlMark>,
@@ -163,8 +163,7 @@ impl AccessLog {
             pointer,
             scratch,
             words: 1,
-            known: [None; 16],
-            stack_moved: 0,
+            bases: Bases::default(),
             level,
             accesses: Vec::new(),
             control: Vec::new(),
@@ -214,22 +213,9 @@ impl AccessLog {
         }
     }
 
-    /// Forgets the words of registers that the instruction has changed.
+    /// Takes note of the registers that the instruction has changed.
     pub(crate) fn after(&mut self, info: &mut InstructionInfoFactory, instruction: &Instruction) {
-        let moved = stack_movement(instruction);
-        for used in info.info(instruction).used_registers() {
-            let reads_only = matches!(
-                used.access(),
-                OpAccess::Read | OpAccess::CondRead | OpAccess::None
-            );
-            if let (false, Some(gpr)) = (reads_only, gpr_of(used.register())) {
-                if gpr == Gpr::Rsp && moved.is_some() {
-                    continue;
-                }
-                self.known[gpr as usize] = None;
-            }
-        }
-        self.stack_moved += moved.unwrap_or(0);
+        self.bases.changed(info, instruction);
     }
 
     /// Tells the reader that only so many instructions ran: the upper half of the header, plus one.
@@ -255,34 +241,33 @@ impl AccessLog {
         let wide = operand.address_size() == CodeSize::Code64;
         match (gpr_of(operand.base()), operand.index()) {
             (None, Register::None) => (AddressWord::Constant, operand.displacement()),
-            (Some(Gpr::Rsp), Register::None) if wide => {
-                let word = self.stack_pointer_base(emit);
-                let moved = self.stack_moved as u64;
-                let displacement = operand.displacement().wrapping_add(moved);
-                (AddressWord::Logged(word), displacement)
+            (Some(base), Register::None) if wide => {
+                let known = self.bases.register(base);
+                let known = known.unwrap_or_else(|| {
+                    let word = self.append(emit, base);
+                    self.bases.logged(base, word)
+                });
+                let displacement = operand.displacement().wrapping_add(known.moved as u64);
+                (AddressWord::Logged(known.word), displacement)
             }
-            (Some(base), Register::None) if wide => (
-                AddressWord::Logged(self.register_word(emit, base)),
-                operand.displacement(),
-            ),
-            _ => (AddressWord::Logged(self.computed_word(emit, operand)), 0),
-        }
-    }
-
-    /// A word with an earlier stack pointer, from which it has moved by `stack_moved`.
-    fn stack_pointer_base(&mut self, emit: &mut Emitter) -> u16 {
-        match self.known[Gpr::Rsp as usize] {
-            Some(word) => word,
-            None => self.stack_pointer_word(emit),
+            _ => {
+                let sum = Sum::of(operand);
+                if let Some(known) = sum.and_then(|sum| self.bases.sum(sum)) {
+                    let displacement = operand.displacement().wrapping_add(known.moved as u64);
+                    return (AddressWord::Logged(known.word), displacement);
+                }
+                let word = self.computed_word(emit, operand);
+                if let Some(sum) = sum {
+                    self.bases.logged_sum(sum, word, operand.displacement());
+                }
+                (AddressWord::Logged(word), 0)
+            }
         }
     }
 
     /// A word with the stack pointer as it is.
     pub(crate) fn stack_pointer_word(&mut self, emit: &mut Emitter) -> u16 {
-        let word = self.append(emit, Gpr::Rsp);
-        self.known[Gpr::Rsp as usize] = Some(word);
-        self.stack_moved = 0;
-        word
+        self.register_word(emit, Gpr::Rsp)
     }
 
     /// A word with what lies at the stack pointer.
@@ -295,13 +280,13 @@ impl AccessLog {
         self.append(emit, self.scratch)
     }
 
+    /// A word with a register as it is.
     pub(crate) fn register_word(&mut self, emit: &mut Emitter, register: Gpr) -> u16 {
-        if let Some(word) = self.known[register as usize] {
+        if let Some(Known { word, moved: 0 }) = self.bases.register(register) {
             return word;
         }
         let word = self.append(emit, register);
-        self.known[register as usize] = Some(word);
-        word
+        self.bases.logged(register, word).word
     }
 
     fn computed_word(&mut self, emit: &mut Emitter, operand: &UsedMemory) -> u16 {
@@ -349,23 +334,6 @@ impl AccessLog {
         emit.store_at(self.pointer, 8 * i32::from(word), register);
         self.words += 1;
         word - 1
-    }
-}
-
-/// By how much an instruction moves the stack pointer, if that is known beforehand.
-fn stack_movement(instruction: &Instruction) -> Option<i64> {
-    use iced_x86::Mnemonic::*;
-    let of_stack = instruction.op_count() > 0 && instruction.op0_register() == Register::RSP;
-    match instruction.mnemonic() {
-        Push | Pop | Pushfq | Popfq | Call | Ret if !of_stack => {
-            Some(i64::from(instruction.stack_pointer_increment()))
-        }
-        Add if of_stack => instruction.try_immediate(1).ok().map(|by| by as i64),
-        Sub if of_stack => instruction
-            .try_immediate(1)
-            .ok()
-            .map(|by| (by as i64).wrapping_neg()),
-        _ => None,
     }
 }
 

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod accesses;
+mod bases;
 mod block;
 mod branches;
 mod budget;
