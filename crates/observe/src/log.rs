@@ -214,17 +214,16 @@ impl Passed<'_> {
             let execution = Execution::of(*header);
             let block = plain.get(execution.id)?;
             let all = plain.accesses(block);
-            let (accesses, len, times) = match execution.executed {
-                None => {
-                    let len = usize::from(block.len);
-                    (all, len, times(self.rest, *header, len))
-                }
+            // Loops that leave their block early do so each time.
+            let (accesses, len) = match execution.executed {
+                None => (all, usize::from(block.len)),
                 Some(executed) => {
                     let ran =
                         all.partition_point(|access| usize::from(access.instruction) < executed);
-                    (&all[..ran], plain.words(block, executed), 1)
+                    (&all[..ran], plain.words(block, executed))
                 }
             };
+            let times = times(self.rest, *header, len);
             let Some(words) = self.rest.get(..len * times) else {
                 self.rest = &[];
                 return None;
@@ -245,6 +244,7 @@ impl Passed<'_> {
 }
 
 /// A block of plain accesses that has run, once or several times in a row.
+#[derive(Clone, Copy)]
 struct PlainRun<'a> {
     accesses: &'a [PlainAccess],
     /// As often as it ran.
@@ -274,24 +274,19 @@ fn survey(
     thread: ThreadId,
     run: &PlainRun<'_>,
 ) -> bool {
-    if run.words.len() >= LOOP_MIN * run.len
-        && let Some(ranges) = strides.ranges(run.accesses, run.words, run.len)
-    {
-        let mut perhaps_atomic = false;
+    let mut perhaps_atomic = false;
+    let mut run = *run;
+    if run.words.len() >= LOOP_MIN * run.len {
+        let (ranges, others) = strides.split(run.accesses, run.words, run.len);
         for range in ranges {
             let looked = suspects.access_range(thread, range.start, range.size, range.is_write);
             perhaps_atomic |= looked == Looked::PerhapsAtomic;
         }
-        return !perhaps_atomic;
+        run.accesses = others;
     }
-    let key = suspects.key(thread).unwrap_or_default();
-    let mut perhaps_atomic = false;
     for (address, access) in run.addresses() {
-        let (size, is_write) = (u32::from(access.size), access.is_write);
-        if !suspects.repeats(key, address, size, is_write) {
-            let looked = suspects.access(thread, address, size, is_write);
-            perhaps_atomic |= looked == Looked::PerhapsAtomic;
-        }
+        let looked = suspects.access(thread, address, u32::from(access.size), access.is_write);
+        perhaps_atomic |= looked == Looked::PerhapsAtomic;
     }
     !perhaps_atomic
 }

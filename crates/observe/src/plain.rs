@@ -7,7 +7,7 @@ use crate::modules::Owner;
 use verdict_translate::{AccessKind, AddressWord, LoggedAccess, Segment};
 
 /// A plain access of the program at an address in the log, or at a constant one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PlainAccess {
     pub(crate) displacement: u64,
     /// The word with the base; 0 if there is none.

@@ -24,33 +24,43 @@ pub(crate) struct Range {
 /// Room that is used again and again.
 #[derive(Default, Debug)]
 pub(crate) struct Strides {
-    strides: Vec<Stride>,
-    /// By word: its first base and step, as far as they are known.
+    /// Each with the number of its access.
+    strides: Vec<(Stride, u16)>,
+    /// By word: its first base and step, if it has one.
     columns: Vec<(u16, Option<(u64, i64)>)>,
     ranges: Vec<Range>,
+    others: Vec<PlainAccess>,
 }
 
 impl Strides {
-    /// What the accesses of a block come by that has run as often as `words` has `len` words; `None` if that is not a few ranges.
-    pub(crate) fn ranges(
+    /// What the accesses of a block come by that has run as often as `words` has `len` words: ranges, and accesses that do not
+    /// make any.
+    pub(crate) fn split(
         &mut self,
         accesses: &[PlainAccess],
         words: &[Word],
         len: usize,
-    ) -> Option<&[Range]> {
+    ) -> (&[Range], &[PlainAccess]) {
         self.strides.clear();
         self.columns.clear();
-        for access in accesses {
-            let (base, step) = self.column(words, len, access.word)?;
-            self.strides.push(Stride {
+        self.ranges.clear();
+        self.others.clear();
+        for (number, access) in (0..).zip(accesses) {
+            let Some((base, step)) = self.column(words, len, access.word) else {
+                self.others.push(*access);
+                continue;
+            };
+            let stride = Stride {
                 is_write: access.is_write,
                 step,
                 start: base.wrapping_add(access.displacement),
                 size: u64::from(access.size),
-            });
+            };
+            self.strides.push((stride, number));
         }
         self.strides.sort_unstable();
-        self.merge((words.len() / len) as u64)
+        self.merge(accesses, (words.len() / len) as u64);
+        (&self.ranges, &self.others)
     }
 
     /// The first base that a word of the block has, and the constant step by which it goes on.
@@ -66,34 +76,46 @@ impl Strides {
         steady
     }
 
-    fn merge(&mut self, times: u64) -> Option<&[Range]> {
-        self.ranges.clear();
-        let mut strides = self.strides.iter().copied().peekable();
-        while let Some(first) = strides.next() {
-            let mut end = first.start.checked_add(first.size)?;
-            let touches = |next: &Stride, end: u64| {
-                next.is_write == first.is_write && next.step == first.step && next.start <= end
-            };
-            while let Some(next) = strides.next_if(|next| touches(next, end)) {
-                end = end.max(next.start.checked_add(next.size)?);
+    /// Makes ranges of strides that go together and leave no gaps.
+    fn merge(&mut self, accesses: &[PlainAccess], times: u64) {
+        let together = self.strides.chunk_by(|(one, _), (next, _)| {
+            next.is_write == one.is_write
+                && next.step == one.step
+                && next.start <= one.start.saturating_add(one.size)
+        });
+        for strides in together {
+            match range(strides, times) {
+                Some(range) => self.ranges.push(range),
+                None => {
+                    let numbers = strides.iter().map(|(_, number)| usize::from(*number));
+                    self.others.extend(numbers.map(|number| accesses[number]));
+                }
             }
-            let step = first.step.unsigned_abs();
-            if end - first.start < step {
-                return None;
-            }
-            let further = step.checked_mul(times - 1)?;
-            let (start, end) = match first.step < 0 {
-                true => (first.start.checked_sub(further)?, end),
-                false => (first.start, end.checked_add(further)?),
-            };
-            self.ranges.push(Range {
-                start,
-                size: end - start,
-                is_write: first.is_write,
-            });
         }
-        Some(&self.ranges)
     }
+}
+
+/// What strides that go together come by; `None` if that has gaps.
+fn range(strides: &[(Stride, u16)], times: u64) -> Option<Range> {
+    let (first, _) = strides[0];
+    let mut end = first.start;
+    for (stride, _) in strides {
+        end = end.max(stride.start.checked_add(stride.size)?);
+    }
+    let step = first.step.unsigned_abs();
+    if end - first.start < step {
+        return None;
+    }
+    let further = step.checked_mul(times - 1)?;
+    let (start, end) = match first.step < 0 {
+        true => (first.start.checked_sub(further)?, end),
+        false => (first.start, end.checked_add(further)?),
+    };
+    Some(Range {
+        start,
+        size: end - start,
+        is_write: first.is_write,
+    })
 }
 
 #[inline]
@@ -145,11 +167,15 @@ mod tests {
             size: 48,
             is_write,
         };
+        let both = [range(16, false), range(0x1010, true)];
         assert_eq!(
-            strides.ranges(&accesses, &words, 3),
-            Some(&[range(16, false), range(0x1010, true)][..])
+            strides.split(&accesses, &words, 3),
+            (&both[..], &[] as &[PlainAccess])
         );
-        assert_eq!(strides.ranges(&accesses[..1], &words, 3), None);
+        assert_eq!(
+            strides.split(&accesses[1..], &words, 3),
+            (&both[1..], &accesses[1..2])
+        );
     }
 
     #[test]
@@ -165,7 +191,9 @@ mod tests {
             }])
         };
         let mut ranges = |accesses: &[PlainAccess], words: &[Word]| {
-            strides.ranges(accesses, words, 2).map(<[Range]>::to_vec)
+            let (ranges, others) = strides.split(accesses, words, 2);
+            assert_eq!(ranges.len() + others.len(), 1);
+            (!ranges.is_empty()).then(|| ranges.to_vec())
         };
         assert_eq!(ranges(&one, &down), found(88, 16));
         let still = words(&[&[7, 100], &[7, 100], &[7, 100], &[7, 100]]);

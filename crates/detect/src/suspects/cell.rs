@@ -51,7 +51,7 @@ pub(super) enum Touched {
 }
 
 /// The last accesses to a granule.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Cell {
     pub(super) write: u64,
     pub(super) read: u64,
@@ -70,6 +70,25 @@ impl Cell {
     pub(super) fn repeats(&self, access: Access) -> bool {
         let same = |word: u64| (word ^ access.word) & (!BYTES | access.word) == 0;
         same(self.write) || !access.is_write && same(self.read) && self.write < ATOMIC
+    }
+
+    /// Remembers an access if all that is known are accesses of the same thread: it follows these, and what others have done
+    /// need not be asked for. False if there is more to it.
+    #[inline(always)]
+    pub(super) fn touch_own(&mut self, access: Access) -> bool {
+        let own = |word: u64| word == 0 || (word ^ access.word) >> THREAD_SHIFT == 0;
+        if !own(self.write) || !own(self.read) {
+            return false;
+        }
+        if access.is_write {
+            self.write = access.word | self.write & BYTES;
+            if self.read & BYTES & !self.write == 0 {
+                self.read = 0;
+            }
+        } else {
+            self.read = access.word | self.read & BYTES;
+        }
+        true
     }
 
     /// Compares an access with those that are known, then remembers it.

@@ -176,11 +176,17 @@ impl Suspects {
                 word: word | bytes,
                 is_write,
             };
-            if self.places.cell(address).repeats(access) {
+            let cell = self.places.cell(address);
+            if cell.repeats(access) {
                 let end = address + u64::from(size);
                 self.recent.remember(key, address, end, is_write);
                 return Looked::Done;
             }
+            // Most are not repeated before the thread's next epoch: to remember them is not worth it yet.
+            return match touch_own(cell, access, &self.order, &mut self.readers) {
+                true => Looked::Done,
+                false => self.access_granule(address, access, Doubt::Ask),
+            };
         }
         self.access_many(thread, address, u64::from(size), is_write, Doubt::Ask)
     }
@@ -395,12 +401,12 @@ impl Suspects {
         let mut at = address;
         let mut all = Looked::Done;
         while at < end {
-            let whole = Access {
-                word: word | BYTES,
-                is_write,
-            };
             if at.is_multiple_of(GRANULE) {
-                at += GRANULE * self.places.repeated(at, end, whole);
+                let whole = Access {
+                    word: word | BYTES,
+                    is_write,
+                };
+                at += GRANULE * self.touch_many(at, end, whole);
                 if at >= end {
                     break;
                 }
@@ -421,6 +427,19 @@ impl Suspects {
             self.recent.remember(key, address, end, is_write);
         }
         all
+    }
+
+    /// Accesses whole granules for as long as that is simple, at most to the end of the page: answers with how many.
+    #[inline]
+    fn touch_many(&mut self, start: u64, end: u64, access: Access) -> u64 {
+        let mut count = 0;
+        for cell in self.places.cells(start, end) {
+            if !cell.repeats(access) && !touch_own(cell, access, &self.order, &mut self.readers) {
+                break;
+            }
+            count += 1;
+        }
+        count
     }
 
     fn atomic(&mut self, event: &Event, access: Bytes, is_write: bool) {
@@ -590,6 +609,23 @@ impl Suspects {
             thread.key = self.recent.new_key(number).unwrap_or_default();
         }
     }
+}
+
+/// [`Cell::touch_own`], which does what [`Cell::touch`] does wherever it does anything.
+#[inline(always)]
+fn touch_own(
+    cell: &mut Cell,
+    access: Access,
+    order: &HappensBefore,
+    readers: &mut Readers,
+) -> bool {
+    let mut twin = *cell;
+    let touched = cell.touch_own(access);
+    if cfg!(debug_assertions) && touched {
+        assert_eq!(twin.touch(access, order, readers), Touched::Ordered);
+        assert_eq!(twin, *cell);
+    }
+    touched
 }
 
 /// Stands for the write of a granule that is among the suspects. No split granule has this number.

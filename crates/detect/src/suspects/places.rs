@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::bytes::GRANULE;
-use super::cell::{ATOMIC, Access, BYTES, Cell, SPECIAL};
+use super::cell::{ATOMIC, BYTES, Cell, SPECIAL};
 
 const PAGE: u64 = 4096;
 const CELLS: usize = (PAGE / GRANULE) as usize;
@@ -41,29 +41,29 @@ impl Places {
     /// The cell of an address; an empty one is made where there is none.
     #[inline(always)]
     pub(super) fn cell(&mut self, address: u64) -> &mut Cell {
-        let page = address / PAGE;
-        let place = (page as usize ^ (page >> LATELY_BITS) as usize) & ((1 << LATELY_BITS) - 1);
-        let (known, index) = self.lately[place];
-        let index = if known == page {
-            index
-        } else {
-            let index = self.find(page);
-            self.lately[place] = (page, index);
-            index
-        };
+        let index = self.index(address / PAGE);
         &mut self.pages[index as usize][(address % PAGE / GRANULE) as usize]
     }
 
-    /// How many granules from `start` on, which is the first byte of one, repeat an access to all their bytes. Looks no further
-    /// than the end of the page, and than `end`.
-    pub(super) fn repeated(&mut self, start: u64, end: u64, access: Access) -> u64 {
+    #[inline(always)]
+    fn index(&mut self, page: u64) -> u32 {
+        let place = (page as usize ^ (page >> LATELY_BITS) as usize) & ((1 << LATELY_BITS) - 1);
+        let (known, index) = self.lately[place];
+        if known == page {
+            return index;
+        }
+        let index = self.find(page);
+        self.lately[place] = (page, index);
+        index
+    }
+
+    /// The cells of the granules from `start` on, which is the first byte of one, that end before `end`, and on the same page.
+    pub(super) fn cells(&mut self, start: u64, end: u64) -> &mut [Cell] {
         let page_end = (start / PAGE + 1) * PAGE;
         let first = (start % PAGE / GRANULE) as usize;
         let count = ((end.min(page_end) - start) / GRANULE) as usize;
-        self.cell(start);
-        let cells = &self.pages[self.numbers[&(start / PAGE)] as usize][first..first + count];
-        let repeated = cells.iter().take_while(|cell| cell.repeats(access));
-        repeated.count() as u64
+        let index = self.index(start / PAGE);
+        &mut self.pages[index as usize][first..first + count]
     }
 
     #[inline(never)]

@@ -5,11 +5,13 @@
 
 use std::ops::Range;
 
-const REGION_BITS: u32 = 10;
+/// A cache line for what was accessed in a region: threads whose epochs are short start many of them afresh.
+const REGION_BITS: u32 = 8;
 const REGION: u64 = 1 << REGION_BITS;
 const WORDS: usize = (REGION / 64) as usize;
 /// Regions of each class of threads.
-const SLOT_BITS: u32 = 12;
+const SLOT_BITS: u32 = 14;
+const SLOTS: usize = 1 << (SLOT_BITS + CLASS_BITS);
 /// Threads of one class push out what others of it have accessed. Classes are few, since memory that is made anew has to be
 /// forgotten in each.
 const CLASS_BITS: u32 = 2;
@@ -31,6 +33,7 @@ impl Key {
 
 /// What was accessed in a region: a bit for each byte.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Bytes {
     /// Read or written.
     accessed: [u64; WORDS],
@@ -46,20 +49,26 @@ const NOTHING: Bytes = Bytes {
 #[derive(Debug)]
 pub(super) struct Recent {
     /// Which region each slot holds, and for whom; 0 for none.
-    tags: Vec<u64>,
-    bytes: Vec<Bytes>,
+    tags: Box<[u64; SLOTS]>,
+    bytes: Box<[Bytes; SLOTS]>,
     keys: u32,
 }
 
 impl Default for Recent {
     fn default() -> Self {
-        let slots = 1 << (SLOT_BITS + CLASS_BITS);
         Recent {
-            tags: vec![0; slots],
-            bytes: vec![NOTHING; slots],
+            tags: boxed(0),
+            bytes: boxed(NOTHING),
             keys: 0,
         }
     }
+}
+
+/// An array that never was on the stack.
+fn boxed<T: Clone>(value: T) -> Box<[T; SLOTS]> {
+    let slots = vec![value; SLOTS].into_boxed_slice();
+    let slots = slots.try_into();
+    slots.unwrap_or_else(|_| unreachable!("as many as were made"))
 }
 
 #[inline(always)]
