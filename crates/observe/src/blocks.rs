@@ -15,8 +15,16 @@ pub(crate) struct Known {
     pub(crate) code: Vec<Code>,
     /// What happens, in order.
     pub(crate) steps: Vec<Step>,
-    /// One per access: how to see quickly that it repeats another one.
-    pub(crate) quick: Vec<Option<PlainAccess>>,
+    /// One per access: how to be quickly done with it.
+    pub(crate) quick: Vec<Option<Quick>>,
+}
+
+/// An access that is nothing but plain, unless its memory is atomic.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quick {
+    pub(crate) access: PlainAccess,
+    /// Whose instruction it is.
+    pub(crate) owner: Owner,
 }
 
 /// Something that happens at an instruction.
@@ -44,7 +52,11 @@ impl Known {
         let steps = steps(&info, &code);
         let quick = info.accesses.iter().map(|access| {
             let code = code[usize::from(access.instruction)];
-            code.may_repeat().then(|| PlainAccess::of(access)).flatten()
+            let access = PlainAccess::of(access).filter(|_| code.may_repeat())?;
+            Some(Quick {
+                access,
+                owner: code.owner,
+            })
         });
         Known {
             quick: quick.collect(),

@@ -3,7 +3,7 @@
 //! Most of what programs do are plain accesses that say nothing new, in blocks that have nothing else. These are gone through as
 //! fast as it goes: loops as a whole, the others access by access, and only what is left is looked at.
 
-use crate::blocks::{Blocks, Known, What};
+use crate::blocks::{Blocks, Known, Quick, What};
 use crate::heap::Heap;
 use crate::looks::Looks;
 use crate::modules::Owner;
@@ -144,6 +144,7 @@ impl Observer {
             return;
         }
         self.threads[index].goes_on_at(block.info.pcs[0]);
+        let mut hidden = self.threads[index].is_hidden();
         for step in &block.steps {
             if usize::from(step.instruction) >= executed {
                 break;
@@ -155,9 +156,10 @@ impl Observer {
                     thread.last_own = pc;
                 }
                 What::Enters(pc) => self.threads[index].enters_library(pc),
+                What::Access(_) if hidden => {}
                 What::Access(number) => {
                     if let Some(quick) = &block.quick[usize::from(number)]
-                        && self.repeats(index, quick, words)
+                        && self.is_surveyed(index, quick, words)
                     {
                         continue;
                     }
@@ -169,6 +171,7 @@ impl Observer {
                     let mark = &block.info.control[usize::from(number)];
                     let pc = block.info.pcs[usize::from(step.instruction)];
                     self.control(index, pc, &mark.step, logged);
+                    hidden = self.threads[index].is_hidden();
                 }
             }
         }
@@ -183,15 +186,23 @@ impl Observer {
 }
 
 impl Observer {
-    /// True only if all that is asked for is which bytes may race, and the access is like one before.
+    /// True only if all that is asked for is which bytes may race, and the access is done with.
     #[inline(always)]
-    fn repeats(&self, index: usize, access: &PlainAccess, words: &[Word]) -> bool {
-        let Looks::Survey(suspects) = &self.looks else {
+    fn is_surveyed(&mut self, index: usize, quick: &Quick, words: &[Word]) -> bool {
+        let Looks::Survey(suspects) = &mut self.looks else {
             return false;
         };
-        let key = suspects.key(ThreadId(index as u32));
-        let (size, is_write) = (u32::from(access.size), access.is_write);
-        key.is_some_and(|key| suspects.repeats(key, access.address(words), size, is_write))
+        let (thread, access) = (ThreadId(index as u32), &quick.access);
+        let (address, size) = (access.address(words), u32::from(access.size));
+        match quick.owner {
+            Owner::Program => {
+                suspects.access(thread, address, size, access.is_write) == Looked::Done
+            }
+            // Whose memory it is does not matter where the access is like one before.
+            _ => suspects
+                .key(thread)
+                .is_some_and(|key| suspects.repeats(key, address, size, access.is_write)),
+        }
     }
 }
 

@@ -64,10 +64,8 @@ impl Ownership {
         if self.given.iter().any(|given| given.contains(&address)) {
             return false;
         }
-        if let Some(end) = below(&self.blocks, address).map(|(start, block)| start + block.len)
-            && address < end
-        {
-            return below(&self.blocks, address).is_some_and(|(_, block)| block.of_program);
+        if let Some((_, block)) = self.block_at(address) {
+            return block.of_program;
         }
         if let Some(module) = modules.holding(address) {
             return module.owner == Owner::Program
