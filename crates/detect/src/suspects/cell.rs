@@ -127,6 +127,7 @@ impl Cell {
             self.write = access.word | self.write & (BYTES | ATOMIC);
             // Both kinds of words have their bytes at the same place.
             if self.read & BYTES & !self.write == 0 {
+                readers.release(self.read);
                 self.read = 0;
             }
         } else {

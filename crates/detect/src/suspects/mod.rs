@@ -370,6 +370,7 @@ impl Suspects {
     fn tell_apart(&mut self, address: u64) {
         let number = self.split.len() as u64;
         let cell = self.places.cell(address);
+        cell.read = self.readers.shared(cell.read);
         let mut bytes = [Cell::default(); GRANULE as usize];
         for (at, byte) in bytes.iter_mut().enumerate() {
             let only = |word: u64| match word & (1 << at) {
