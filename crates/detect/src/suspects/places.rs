@@ -10,7 +10,7 @@ use super::cell::{ATOMIC, BYTES, Cell, SPECIAL};
 const PAGE: u64 = 4096;
 const CELLS: usize = (PAGE / GRANULE) as usize;
 /// Pages that were accessed lately are found without hashing.
-const LATELY_BITS: u32 = 10;
+const LATELY_BITS: u32 = 12;
 /// Larger blocks that are given back get no cells where they have none.
 const FREED_SMALL: u64 = 16 * PAGE;
 
