@@ -1,7 +1,7 @@
 //! Reads of a granule that are not ordered among themselves: at most one of each thread.
 //!
 //! Many granules are read by the same threads in the same epochs, so each set is kept once and granules have its number. Where
-//! threads come back in later epochs, sets would be made without end: such a granule gets a set of its own, which changes.
+//! threads come back in ever new epochs, sets would be made without end: such a granule gets a set of its own, which changes.
 
 use rustc_hash::FxHashMap;
 use verdict_clocks::HappensBefore;
@@ -13,6 +13,8 @@ const SETS_MAX: usize = 1 << 20;
 const NUMBER_SHIFT: u32 = 8;
 /// The number is that of a granule's own set.
 const OWN: u64 = 1 << 61;
+/// As long as there are no more sets than this, they are not made without end: granules share them.
+const SETS_FEW: usize = 1 << 12;
 /// Most reads of a granule's own set.
 const OWN_LEN: usize = 4;
 /// Where there are more sets of granules' own, the next ones are kept once for all.
@@ -81,7 +83,8 @@ impl Readers {
             return *known;
         }
         let again = |read: &u64| thread_of(*read) == thread_of(now);
-        if self.of(word).iter().any(again)
+        if self.sets.len() >= SETS_FEW
+            && self.of(word).iter().any(again)
             && let Some(own) = self.own_set(word)
         {
             return self.add_to_own(own, now, order);
@@ -209,15 +212,15 @@ mod tests {
             (word, last[thread as usize]) = read(&mut readers, word, thread);
         }
         assert_eq!((word & OWN, readers.sets.len()), (0, 2));
-        for round in 0..100 {
-            let thread = round % 3;
+        for round in 0..2 * SETS_FEW {
+            let thread = round as u32 % 3;
             (word, last[thread as usize]) = read(&mut readers, word, thread);
             let mut now = readers.of(word).to_vec();
             now.sort_unstable();
             assert_eq!(now, last);
             assert_eq!(word & BYTES, 0b111);
         }
-        assert_eq!((readers.sets.len(), readers.own.len()), (2, 1));
+        assert_eq!((readers.sets.len(), readers.own.len()), (SETS_FEW, 1));
         let copied = readers.shared(word);
         assert_eq!((copied & OWN, readers.of(copied)), (0, &last[..]));
         assert_eq!(readers.spare, [0]);
