@@ -305,13 +305,14 @@ fn survey(
 /// True if nobody is forbidden to touch what a block accesses.
 #[inline(always)]
 fn is_allowed(heap: &Heap, strides: &mut Strides, run: &PlainRun<'_>) -> bool {
-    if run.words.len() >= LOOP_MIN * run.len
-        && let Some(ranges) = strides.ranges(run.accesses, run.words, run.len)
-    {
+    let mut run = *run;
+    if run.words.len() >= LOOP_MIN * run.len {
+        let (ranges, others) = strides.split(run.accesses, run.words, run.len);
         let mut ranges = ranges.iter();
-        if !ranges.any(|range| heap.may_forbid(range.start, range.size)) {
-            return true;
+        if ranges.any(|range| heap.may_forbid(range.start, range.size)) {
+            return false;
         }
+        run.accesses = others;
     }
     let mut addresses = run.addresses();
     addresses.all(|(address, access)| !heap.may_forbid(address, u64::from(access.size)))
