@@ -60,6 +60,33 @@ fn results(folder: &Path) -> [Vec<u8>; 3] {
 }
 
 #[test]
+fn a_race_that_only_another_order_shows_is_reported() {
+    let folder = built("tests/engine/guests", "judged_hidden.c");
+    let arguments = ["run", "--runs", "3", "--", "./judged_hidden"];
+    let first = run(folder.path(), &arguments);
+    let text = String::from_utf8(first.stdout).unwrap();
+    assert!(text.contains("found by hb, exploration"), "{text}");
+    assert!(
+        text.contains("=> writes something                     => writes nothing\n"),
+        "{text}"
+    );
+    let commands = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("verdict replay "));
+    let shown: Vec<String> = commands
+        .map(|recording| {
+            let replayed = run(folder.path(), &["replay", recording]);
+            assert!(replayed.status.success(), "{recording}: {replayed:?}");
+            String::from_utf8(replayed.stdout).unwrap()
+        })
+        .collect();
+    assert_eq!(shown[..2], ["nothing\n", "something\n"]);
+    // It is not looked for again.
+    let again = run(folder.path(), &arguments);
+    assert!(text.ends_with(&String::from_utf8(again.stdout).unwrap()));
+}
+
+#[test]
 fn races_of_the_example_are_reported_and_remembered() {
     let folder = project();
     let first = run(folder.path(), &RUN);

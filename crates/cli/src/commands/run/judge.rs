@@ -13,7 +13,7 @@ use verdict_protocol::ExecutorConfig;
 use verdict_results::Stage;
 use verdict_verdicts::Doubts;
 
-use super::{Work, predictions};
+use super::{Work, exploration, predictions};
 use crate::CliError;
 use crate::commands::judge::followed;
 
@@ -92,8 +92,11 @@ pub(super) fn judge(stage: Stage, work: &Work) -> Result<bool, CliError> {
             Err(why) => refusal = Some(why),
         }
     }
-    doubts.explain(&mut findings);
     predictions::keep_confirmed(&mut findings, seen);
+    if stage == Stage::Classify && asked == ids.len() {
+        doubts.extend(exploration::explore(&asker, &mut findings)?);
+    }
+    doubts.explain(&mut findings);
     let left_out = predictions::not_steered_to(left_out);
     findings.coverage.extend(left_out);
     findings
@@ -127,7 +130,7 @@ fn count(index: usize, seen: usize, all: usize) -> String {
     }
 }
 
-fn note(stage: Stage, what: String) -> CoverageNote {
+pub(super) fn note(stage: Stage, what: String) -> CoverageNote {
     CoverageNote {
         stage: stage.word().to_owned(),
         what,
@@ -136,32 +139,36 @@ fn note(stage: Stage, what: String) -> CoverageNote {
 }
 
 /// Asks about one race after the other.
-struct Asker<'a> {
+pub(super) struct Asker<'a> {
     stage: Stage,
-    work: &'a Work<'a>,
-    config: ExecutorConfig,
-    launch: LaunchOptions,
+    pub(super) work: &'a Work<'a>,
+    pub(super) config: ExecutorConfig,
+    pub(super) launch: LaunchOptions,
 }
 
 impl Asker<'_> {
+    /// How races are classified.
+    pub(super) fn classify_options(&self) -> verdict_classify::Options {
+        verdict_classify::Options {
+            schedules: self.work.args.schedules,
+            seed: self.config.seed,
+            jobs: self.work.args.jobs(),
+            time_limit: Some(RUN_TIME_MAX),
+            ..verdict_classify::Options::default()
+        }
+    }
+
     fn ask(&self, findings: &ProgramFindings, id: &str, predicted: bool) -> Answer {
         let work = self.work;
         let mut asked = findings.clone();
         let known_before = asked.coverage.len();
         let (mut doubts, mut cost) = (Doubts::default(), 0);
         let wanted = |race: &Race| race.id == id;
-        let jobs = work.args.jobs();
         let (evidence, evidence_name) = work.folder.evidence_on(id).map_err(text)?;
         let evidence = evidence.canonicalize().unwrap_or(evidence);
         match self.stage {
             Stage::Classify => {
-                let options = verdict_classify::Options {
-                    schedules: work.args.schedules,
-                    seed: self.config.seed,
-                    jobs,
-                    time_limit: Some(RUN_TIME_MAX),
-                    ..verdict_classify::Options::default()
-                };
+                let options = self.classify_options();
                 let nothing = &mut |_: usize, _: usize| {};
                 doubts = verdict_verdicts::classify_findings(
                     &mut asked,
@@ -183,7 +190,7 @@ impl Asker<'_> {
                     }),
                     give_up_after: predicted.then_some(predictions::RUNS_MAX),
                     seed: self.config.seed,
-                    jobs,
+                    jobs: work.args.jobs(),
                     time_limit: Some(RUN_TIME_MAX),
                     ..verdict_confirm::Options::default()
                 };
@@ -217,7 +224,7 @@ impl Asker<'_> {
 }
 
 /// The result folder may be moved: files in it are named from there.
-fn name_evidence(verdict: &mut Verdict, folder: &Path, name: &str) {
+pub(super) fn name_evidence(verdict: &mut Verdict, folder: &Path, name: &str) {
     let folder = text_of_bytes(folder.as_os_str().as_encoded_bytes());
     verdict.rename_recordings(&|file| {
         let inside = file.strip_prefix(&folder);

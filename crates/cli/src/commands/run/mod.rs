@@ -5,6 +5,7 @@
 
 mod detect;
 mod display;
+mod exploration;
 mod finish;
 mod judge;
 mod predictions;
