@@ -45,10 +45,10 @@ fn a_memory_error_comes_with_the_stacks_of_its_block() {
         freed_at,
     });
     let text = findings_text(&findings, options(), PLAIN);
-    let from = text.find("  stack of thread 2 at").unwrap();
+    let from = text.find("stack of thread 2 at").unwrap();
     let to = text.find("  as recorded").unwrap();
     expect![[r#"
-          stack of thread 2 at the memory error
+        stack of thread 2 at the memory error
                pthread_mutex_lock at /lib/x86_64-linux-gnu/libc.so.6+0x923d8
                consume at pipeline.c:52:5
 
