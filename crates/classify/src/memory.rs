@@ -5,9 +5,9 @@
 //! not. Whether it is for the order alone, the recorded order says, with both accesses as close together as possible.
 
 use crate::alternates::{Try, evidence};
-use crate::primary::At;
+use crate::primary::{At, TURNED};
 use crate::{Class, ClassifyError, Primary, Shown, Verdict};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use verdict_confirm::{Ended, EndedKind};
 use verdict_launch::LaunchOptions;
 use verdict_observe::{HeapError, HeapUse};
@@ -18,9 +18,6 @@ use verdict_races::{heap_use_of, replay_of};
 const LOOKS_MAX: u32 = 2;
 /// Instructions of a program whose alternates are looked at: it takes several times as long as the program.
 const INSTRUCTIONS_MAX: u64 = 1_000_000_000;
-
-/// The alternate that is looked at.
-const TURNED: Try = Try::Alternate(None);
 
 /// A memory error that a race leads to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -110,13 +107,11 @@ pub(crate) fn has(errors: &[HeapError], error: &HeapError) -> bool {
 }
 
 impl At<'_> {
-    /// Looks at the other order for a memory error, and makes the verdict one of it where there is one. `recorded` has that order
-    /// already, if anything has; otherwise it is recorded into `file`.
+    /// Looks at the recording of the other order for a memory error, and makes the verdict one of it where there is one.
     pub(crate) fn look_at_heap(
         &mut self,
         preemptions: u64,
-        recorded: Option<&Path>,
-        file: PathBuf,
+        recording: &Path,
         verdict: &mut Verdict,
     ) -> Result<(), ClassifyError> {
         if is_too_long(self.primary) {
@@ -127,30 +122,16 @@ impl At<'_> {
         if !self.heap.wants_more(self.race, self.primary) {
             return Ok(());
         }
-        let recording = match recorded {
-            Some(recorded) => recorded.to_owned(),
-            None => {
-                self.run_recorded(TURNED, &file)?;
-                file
-            }
-        };
-        let found = self.heap.difference(self.primary, &recording);
+        let found = self.heap.difference(self.primary, recording);
         let late = match &found {
-            Some(found) => self.is_in_late(&found.error, &recording)?,
+            Some(found) => self.is_in_late(&found.error, recording)?,
             None => false,
         };
         // What the recorded execution does wrong is the order's doing if keeping the order keeps it.
-        match found.filter(|found| late || !found.in_recorded) {
-            Some(found) => {
-                let either_way = late && !found.in_recorded;
-                self.tell_memory_error(found, either_way, verdict);
-                verdict.evidence = evidence(recording, preemptions, self.primary, verdict);
-            }
-            None if recorded.is_none() => {
-                // A file that cannot be removed does no harm.
-                let _ = std::fs::remove_file(recording);
-            }
-            None => {}
+        if let Some(found) = found.filter(|found| late || !found.in_recorded) {
+            let either_way = late && !found.in_recorded;
+            self.tell_memory_error(found, either_way, verdict);
+            verdict.evidence = evidence(recording.into(), preemptions, self.primary, verdict);
         }
         Ok(())
     }

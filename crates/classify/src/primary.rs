@@ -314,6 +314,14 @@ fn plan(
     plan
 }
 
+/// What shows most verdicts.
+pub(crate) const TURNED: Try = Try::Alternate(None);
+
+/// A file that cannot be removed does no harm.
+fn remove(recording: &Path) {
+    let _ = std::fs::remove_file(recording);
+}
+
 /// The primary, standing before an instance.
 pub(crate) struct At<'a> {
     explorer: &'a mut Explorer,
@@ -476,16 +484,28 @@ impl At<'_> {
         Ok(copied.unwrap_or(Copied::TimedOut))
     }
 
-    /// Runs something once more, into a file.
+    /// Runs something into a file.
     pub(crate) fn run_recorded(&mut self, tried: Try, file: &Path) -> Result<(), ClassifyError> {
         let request = self.request(tried, Some(file.to_owned()));
         self.run(vec![request]).map(drop)
     }
 
     fn try_each(&mut self, tries: &[Try]) -> Result<Vec<(Try, Copied)>, ClassifyError> {
+        self.try_each_recording(tries, None)
+    }
+
+    /// The same; the other order, which most verdicts are shown by, goes into a file at once.
+    fn try_each_recording(
+        &mut self,
+        tries: &[Try],
+        turned: Option<&Path>,
+    ) -> Result<Vec<(Try, Copied)>, ClassifyError> {
         let requests = tries
             .iter()
-            .map(|tried| self.request(*tried, None))
+            .map(|tried| {
+                let file = turned.filter(|_| *tried == TURNED);
+                self.request(*tried, file.map(Path::to_owned))
+            })
             .collect();
         let results = self.run(requests)?;
         Ok(tries.iter().copied().zip(results).collect())
@@ -535,13 +555,17 @@ impl At<'_> {
                 [0, 1].map(|nth: usize| orders.get(nth).and_then(|(_, copied)| ends(copied)));
             of_segments(self.instance, compared, ends, &self.options.locking)
         });
+        let mut recorded = file.with_extension("turned.vrec");
         // What leaves the same state behind leads to the same: one such instance of a race is followed to the end.
         let same = compared.as_ref().map(|compared| compared.outcome);
         let known = verdict.class.is_some() && same == Some(ReplayOutcome::NoStateChange);
         let known = known && !self.tried.leads;
         let results = match known || !self.options.consequences {
             true => Vec::new(),
-            false => self.try_each(&tries(self.options, self.instance))?,
+            false => {
+                let tries = tries(self.options, self.instance);
+                self.try_each_recording(&tries, Some(&recorded))?
+            }
         };
         let mut judged = judge(self.primary, self.instance, compared, &results);
         judged.verdict.habit = judged.verdict.habit.max(habit);
@@ -550,6 +574,7 @@ impl At<'_> {
             None => judged.replay != Some(ReplayOutcome::ReplayFailure),
         };
         if self.tried.besides && !possible {
+            remove(&recorded);
             verdict.instances.not_tried += 1;
             return Ok(None);
         }
@@ -559,7 +584,7 @@ impl At<'_> {
         let shown_by = judged.shown_by.filter(|_| is_news);
         let turned = results
             .iter()
-            .find(|(tried, _)| *tried == Try::Alternate(None))
+            .find(|(tried, _)| *tried == TURNED)
             .and_then(|(_, copied)| explored(copied))
             .filter(|run| is_enforced(run))
             .map(|run| run.preemptions);
@@ -570,22 +595,27 @@ impl At<'_> {
                 _ => None,
             });
         let instance = self.instance.clone();
-        let checked = file.with_extension("heap.vrec");
         let show = exploration.map(|(tried, run)| Show::new(tried, instance, file, run));
         if let Some(show) = &show {
             let found = &mut judged.verdict;
-            self.record(show, found)?;
+            let is_recorded = show.tried == TURNED && found.class != Some(Class::OutputDiffers);
+            if is_recorded && std::fs::rename(&recorded, &show.file).is_ok() {
+                recorded.clone_from(&show.file);
+            } else {
+                self.record(show, found)?;
+            }
             found.evidence = evidence(show.file.clone(), show.preemptions, self.primary, found);
         }
         let worst = Some(Class::SpecViolated);
         if let Some(turned) = turned.filter(|_| verdict.class != worst)
             && judged.verdict.class != worst
         {
-            let shown = show
-                .as_ref()
-                .filter(|show| show.tried == Try::Alternate(None));
-            let shown = shown.map(|show| show.file.as_path());
-            self.look_at_heap(turned, shown, checked, &mut judged.verdict)?;
+            self.look_at_heap(turned, &recorded, &mut judged.verdict)?;
+        }
+        let mut evidence = judged.verdict.evidence.iter();
+        let is_shown = show.as_ref().is_some_and(|show| show.file == recorded);
+        if !is_shown && !evidence.any(|shown| shown.path == recorded) {
+            remove(&recorded);
         }
         merge(verdict, judged);
         Ok(show)
