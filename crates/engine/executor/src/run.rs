@@ -672,6 +672,7 @@ impl Executor {
             ignored,
             retired: self.kernel.retired,
             skipped_ns: self.kernel.clock.skipped(),
+            started_ns: self.kernel.clock.started_ns(),
         };
         if self.kernel.has_own_world() {
             return self.replace(request, inherited);

@@ -306,7 +306,9 @@ pub(crate) fn inherit(kernel: &mut Kernel, config: &ExecutorConfig) {
     }
     if let Some(inherited) = &config.inherited {
         kernel.retired = inherited.retired;
-        kernel.clock.resume(inherited.skipped_ns);
+        kernel
+            .clock
+            .resume(inherited.skipped_ns, inherited.started_ns);
     }
     if let Some(inherited) = &config.inherited
         && inherited.child

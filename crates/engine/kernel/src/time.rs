@@ -3,12 +3,14 @@
 //! Virtual time is a function of what the guest did: one nanosecond per instruction retired, plus what was
 //! skipped because every thread was waiting. The same execution sees the same times.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// CLOCK_REALTIME at the start of a virtual execution: 2033-05-18T03:33:20Z, later than any file a guest may see.
 const EPOCH_NS: u64 = 2_000_000_000 * SECOND_NS;
 /// CLOCK_MONOTONIC at the start: as if booted a day ago.
 const BOOT_NS: u64 = 86_400 * SECOND_NS;
+/// How often the host's clock is looked at while its tick is awaited.
+const STAMP_WAIT: Duration = Duration::from_micros(200);
 /// Nanoseconds of a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
@@ -29,8 +31,10 @@ pub struct Clock {
     skipped: u64,
     started: Instant,
     real_epoch: u64,
-    /// The earliest time stamp of a file that changed since the start.
-    first_stamp: u64,
+    /// When the run began, by the host's clock: files with later stamps have changed since.
+    started_ns: u64,
+    /// Files that change now may still get a stamp of before: the host's clock for stamps goes in ticks.
+    awaits_first_stamp: bool,
 }
 
 impl Clock {
@@ -44,8 +48,8 @@ impl Clock {
             skipped: 0,
             started: Instant::now(),
             real_epoch: real.as_nanos() as u64,
-            // Files get the time of the host's last tick, or a finer one.
-            first_stamp: host_time(libc::CLOCK_REALTIME_COARSE),
+            started_ns: host_time(libc::CLOCK_REALTIME),
+            awaits_first_stamp: mode == ClockMode::Virtual,
         }
     }
 
@@ -81,7 +85,25 @@ impl Clock {
 
     /// True if the time stamp of a file lies between the start and now.
     pub(crate) fn is_during_run(&self, stamp: u64) -> bool {
-        (self.first_stamp..=host_time(libc::CLOCK_REALTIME)).contains(&stamp)
+        (self.started_ns + 1..=host_time(libc::CLOCK_REALTIME)).contains(&stamp)
+    }
+
+    /// True until files that change are known to get a stamp that is of the run.
+    pub(crate) fn awaits_first_stamp(&self) -> bool {
+        self.awaits_first_stamp
+    }
+
+    /// Waits for the host's next tick, unless there was one since the start: at most some milliseconds.
+    pub(crate) fn await_first_stamp(&mut self) {
+        while host_time(libc::CLOCK_REALTIME_COARSE) <= self.started_ns {
+            std::thread::sleep(STAMP_WAIT);
+        }
+        self.awaits_first_stamp = false;
+    }
+
+    /// When the run began, by the host's clock.
+    pub fn started_ns(&self) -> u64 {
+        self.started_ns
     }
 
     /// CPU time used: an instruction is a nanosecond.
@@ -95,8 +117,9 @@ impl Clock {
     }
 
     /// Goes on where the clock of the program before stopped.
-    pub fn resume(&mut self, skipped: u64) {
+    pub fn resume(&mut self, skipped: u64, started_ns: u64) {
         self.skipped = skipped;
+        self.started_ns = started_ns;
     }
 
     /// Jumps forward so that the monotonic clock shows at least `deadline`.
@@ -126,4 +149,20 @@ fn host_time(clock: i32) -> u64 {
     // SAFETY: a valid buffer.
     unsafe { libc::clock_gettime(clock, &mut now) };
     now.tv_sec as u64 * SECOND_NS + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_stamped_before_the_start_is_not_of_the_run() {
+        let before = host_time(libc::CLOCK_REALTIME_COARSE);
+        let mut clock = Clock::new(ClockMode::Virtual);
+        assert!(!clock.is_during_run(before), "whatever the tick");
+        assert!(clock.awaits_first_stamp());
+        clock.await_first_stamp();
+        assert!(!clock.awaits_first_stamp());
+        assert!(clock.is_during_run(host_time(libc::CLOCK_REALTIME_COARSE)));
+    }
 }

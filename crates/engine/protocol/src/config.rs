@@ -56,6 +56,8 @@ pub struct Inherited {
     pub retired: u64,
     /// What the guest's clock has skipped so far.
     pub skipped_ns: u64,
+    /// When the first of these programs began, by the host's clock.
+    pub started_ns: u64,
 }
 
 impl ExecutorConfig {

@@ -4,6 +4,9 @@
 //! speed of the machine. A guest computes with both (an interpreter makes numbers of them), so either would make two
 //! runs differ. Hence: a file was last read when it was last changed, and what changes during the run changes at its
 //! start. Times that the guest itself sets, and everything older than the run, are as they are.
+//!
+//! The host gives files the time of its last tick. So the first change of a run waits until there was one since the start
+//! (`changes`): otherwise files that somebody made right before the start would look like the run's own.
 
 use crate::memory::SysResult;
 use crate::time::SECOND_NS;

@@ -1,6 +1,7 @@
 //! System calls: one table of policies, one function per call that is not simply the host's.
 
 mod buffers;
+mod changes;
 mod file_times;
 mod files;
 mod io;
@@ -100,6 +101,7 @@ impl Kernel {
         let Some(entry) = table::entry(call.number) else {
             return Flow::error(libc::ENOSYS);
         };
+        self.before_change(call);
         match entry.policy {
             Policy::Pass => self.pass(call.number, call.args).into(),
             Policy::Absent => Flow::error(libc::ENOSYS),
