@@ -3,13 +3,17 @@
 //! The recording of an alternate is replayed with every access observed, as detectors do it. What it does wrong with the heap and
 //! the recorded execution does not is the race's doing; and so is what the recorded execution does wrong and the alternate does
 //! not. Whether it is for the order alone, the recorded order says, with both accesses as close together as possible.
+//!
+//! Who uses a freed block that somebody else was given since looks like its owner. So where memory is handed out again, the
+//! alternate runs once more with freed blocks withheld from the allocator, and is looked at, too. What it does wrong then is the
+//! race's doing if the recorded order does not do it, with blocks withheld as well.
 
-use crate::alternates::{Try, evidence};
-use crate::primary::{At, TURNED};
+use crate::alternates::{Try, evidence, is_enforced};
+use crate::primary::{At, Freed, TURNED, remove};
 use crate::{Class, ClassifyError, Primary, Shown, Verdict};
 use std::path::Path;
 use verdict_confirm::{Ended, EndedKind};
-use verdict_launch::LaunchOptions;
+use verdict_launch::{Copied, LaunchOptions};
 use verdict_observe::{HeapError, HeapUse};
 use verdict_protocol::ExecutorConfig;
 use verdict_races::{heap_use_of, replay_of};
@@ -27,6 +31,9 @@ pub struct MemoryError {
     /// It happens in the recorded order, and not in the other one.
     pub in_recorded: bool,
 }
+
+/// What is said of an error that is seen only while freed memory is not handed out again.
+const WITHHELD: &str = "seen with freed memory withheld from the allocator";
 
 /// Looks at recordings for memory errors.
 pub(crate) struct HeapLooks {
@@ -57,23 +64,13 @@ impl HeapLooks {
         self.recorded(primary).blocks > 0
     }
 
-    /// What a recorded execution does wrong with the heap: nothing, where it cannot be repeated.
-    pub(crate) fn errors(&self, recording: &Path) -> Vec<HeapError> {
-        self.look(recording)
-            .map_or_else(Vec::new, |used| used.errors)
-    }
-
     /// The first error of an alternate that the primary does not have, or else the first one of the primary that the alternate does
     /// not have.
-    pub(crate) fn difference(
-        &mut self,
-        primary: &Primary,
-        alternate: &Path,
-    ) -> Option<MemoryError> {
-        let now = self.look(alternate)?.errors;
+    fn difference(&mut self, primary: &Primary, alternate: &HeapUse) -> Option<MemoryError> {
         let recorded = &self.recorded(primary).errors;
+        let now = &alternate.errors;
         let news = now.iter().find(|error| !has(recorded, error));
-        let avoided = recorded.iter().find(|error| !has(&now, error));
+        let avoided = recorded.iter().find(|error| !has(now, error));
         let found = news.or(avoided)?;
         Some(MemoryError {
             error: found.clone(),
@@ -83,14 +80,16 @@ impl HeapLooks {
 
     fn recorded(&mut self, primary: &Primary) -> &HeapUse {
         if self.recorded.is_none() {
-            self.recorded = Some(self.look(&primary.recording).unwrap_or_default());
+            self.recorded = Some(self.look(&primary.recording));
         }
         self.recorded.get_or_insert_default()
     }
 
-    fn look(&self, recording: &Path) -> Option<HeapUse> {
-        let run = replay_of(&self.config, &self.launch, recording).ok()?;
-        heap_use_of(&run).ok()
+    /// What a recorded execution does with the heap: nothing, where it cannot be repeated.
+    fn look(&self, recording: &Path) -> HeapUse {
+        let run = replay_of(&self.config, &self.launch, recording).ok();
+        run.and_then(|run| heap_use_of(&run).ok())
+            .unwrap_or_default()
     }
 }
 
@@ -122,9 +121,10 @@ impl At<'_> {
         if !self.heap.wants_more(self.race, self.primary) {
             return Ok(());
         }
-        let found = self.heap.difference(self.primary, recording);
+        let used = self.heap.look(recording);
+        let found = self.heap.difference(self.primary, &used);
         let late = match &found {
-            Some(found) => self.is_in_late(&found.error, recording)?,
+            Some(found) => self.is_in_late(&found.error, Freed::HandedOut, recording)?,
             None => false,
         };
         // What the recorded execution does wrong is the order's doing if keeping the order keeps it.
@@ -132,16 +132,58 @@ impl At<'_> {
             let either_way = late && !found.in_recorded;
             self.tell_memory_error(found, either_way, verdict);
             verdict.evidence = evidence(recording.into(), preemptions, self.primary, verdict);
+            return Ok(());
+        }
+        match used.reused {
+            0 => Ok(()),
+            _ => self.look_at_withheld(recording, verdict),
+        }
+    }
+
+    /// The same of the other order with freed memory withheld.
+    fn look_at_withheld(
+        &mut self,
+        beside: &Path,
+        verdict: &mut Verdict,
+    ) -> Result<(), ClassifyError> {
+        let file = beside.with_extension("withheld.vrec");
+        let preemptions = match self.run_recorded(TURNED, Freed::Withheld, &file)? {
+            Copied::Explored(run) if is_enforced(&run) => Some(run.preemptions),
+            _ => None,
+        };
+        let errors = match preemptions {
+            Some(_) => self.heap.look(&file).errors,
+            None => Vec::new(),
+        };
+        let recorded = &self.heap.recorded(self.primary).errors;
+        let news = errors.into_iter().find(|error| !has(recorded, error));
+        if let (Some(mut error), Some(preemptions)) = (news, preemptions)
+            && !self.is_in_late(&error, Freed::Withheld, &file)?
+        {
+            error.detail = format!("{} ({WITHHELD})", error.detail);
+            let found = MemoryError {
+                error,
+                in_recorded: false,
+            };
+            self.tell_memory_error(found, false, verdict);
+            verdict.evidence = evidence(file, preemptions, self.primary, verdict);
+        } else {
+            remove(&file);
         }
         Ok(())
     }
 
     /// True if the same goes wrong where the order is kept.
-    fn is_in_late(&mut self, error: &HeapError, beside: &Path) -> Result<bool, ClassifyError> {
+    fn is_in_late(
+        &mut self,
+        error: &HeapError,
+        freed: Freed,
+        beside: &Path,
+    ) -> Result<bool, ClassifyError> {
         let file = beside.with_extension("late");
-        self.run_recorded(Try::Late, &file)?;
-        let errors = self.heap.errors(&file);
-        let _ = std::fs::remove_file(file);
+        self.run_recorded(Try::Late, freed, &file)?;
+        let errors = self.heap.look(&file).errors;
+        remove(&file);
         Ok(has(&errors, error))
     }
 

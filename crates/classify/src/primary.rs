@@ -317,8 +317,17 @@ fn plan(
 /// What shows most verdicts.
 pub(crate) const TURNED: Try = Try::Alternate(None);
 
+/// What becomes of memory that the program frees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Freed {
+    /// The allocator hands it out again, as it does.
+    HandedOut,
+    /// The allocator does not get it.
+    Withheld,
+}
+
 /// A file that cannot be removed does no harm.
-fn remove(recording: &Path) {
+pub(crate) fn remove(recording: &Path) {
     let _ = std::fs::remove_file(recording);
 }
 
@@ -485,9 +494,18 @@ impl At<'_> {
     }
 
     /// Runs something into a file.
-    pub(crate) fn run_recorded(&mut self, tried: Try, file: &Path) -> Result<(), ClassifyError> {
-        let request = self.request(tried, Some(file.to_owned()));
-        self.run(vec![request]).map(drop)
+    pub(crate) fn run_recorded(
+        &mut self,
+        tried: Try,
+        freed: Freed,
+        file: &Path,
+    ) -> Result<Copied, ClassifyError> {
+        let mut request = self.request(tried, Some(file.to_owned()));
+        if freed == Freed::Withheld {
+            request.withholding.clone_from(&self.options.releasing);
+        }
+        let copied = self.run(vec![request])?.pop();
+        Ok(copied.unwrap_or(Copied::TimedOut))
     }
 
     fn try_each(&mut self, tries: &[Try]) -> Result<Vec<(Try, Copied)>, ClassifyError> {

@@ -47,6 +47,8 @@ pub struct Request {
     pub freeing: Vec<u64>,
     /// Those after which the block is gone for sure.
     pub releasing: Vec<u64>,
+    /// Functions whose first argument is withheld from the allocator that they would give it back to.
+    pub withholding: Vec<u64>,
     /// The thread that stands before an update in place has loaded already.
     pub loaded: bool,
     /// A racing call that is let pass is let pass as a whole.
@@ -79,6 +81,7 @@ impl Request {
             calls: Vec::new(),
             freeing: Vec::new(),
             releasing: Vec::new(),
+            withholding: Vec::new(),
             loaded: false,
             whole_calls: false,
             plain_calls: false,
@@ -272,6 +275,7 @@ impl Explorer {
             calls: request.calls,
             freeing: request.freeing,
             releasing: request.releasing,
+            withholding: request.withholding,
             loaded: request.loaded,
             whole_calls: request.whole_calls,
             plain_calls: request.plain_calls,

@@ -57,6 +57,8 @@ pub(crate) struct Heap {
     forbidden: ByteSet,
     /// Blocks that the program asked for.
     pub(crate) of_program: u64,
+    /// Blocks that the program had freed and whose memory was handed out again.
+    pub(crate) reused: u64,
 }
 
 impl Heap {
@@ -83,6 +85,7 @@ impl Heap {
             .collect();
         for at in gone {
             if let Some(freed) = self.freed.remove(&at) {
+                self.reused += 1;
                 self.forbidden.remove(at, at + freed.block.len);
             }
         }
@@ -136,6 +139,7 @@ impl Heap {
             let block = freed.block.clone();
             self.allocated(start, block);
             self.of_program -= 1;
+            self.reused -= 1;
         }
     }
 
@@ -310,6 +314,7 @@ mod tests {
         heap.allocated(START + 16, block(8));
         assert!(!heap.may_forbid(START, 24), "half of it is another block");
         assert_eq!(heap.to_be_freed(START), ToBeFreed::Fine, "nobody knows");
+        assert_eq!(heap.reused, 1);
     }
 
     #[test]
@@ -334,7 +339,7 @@ mod tests {
         heap.not_freed(START);
         assert!(!heap.may_forbid(START, 20));
         assert!(heap.may_forbid(START + 20, 1));
-        assert_eq!(heap.of_program, 1);
+        assert_eq!((heap.of_program, heap.reused), (1, 0));
     }
 
     #[test]

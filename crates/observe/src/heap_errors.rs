@@ -1,7 +1,8 @@
 //! Memory errors of a run: accesses to freed blocks and behind the end of blocks, and calls of `free` with what is no block.
 //!
 //! Nothing is changed about how the program allocates: a freed block is forbidden only until the allocator hands its memory out
-//! again, and what is behind a block only as far as the allocator has set it aside for the block.
+//! again, and what is behind a block only as far as the allocator has set it aside for the block. In a run whose freed
+//! blocks are withheld from the allocator, they are freed as far as the program knows.
 //!
 //! False alarms: none are known. Code of the C library legally reads past the end of blocks, by vectors, and walks lists of
 //! freed blocks when a thread ends; so of libraries only small reads and writes count that the program called for.
@@ -70,6 +71,8 @@ pub struct HeapError {
 pub struct HeapUse {
     /// Blocks that the program asked for.
     pub blocks: u64,
+    /// Blocks that it freed and whose memory was handed out again: what still uses them is not seen.
+    pub reused: u64,
     /// What was wrong, in order, each kind once for each place.
     pub errors: Vec<HeapError>,
 }
@@ -96,6 +99,7 @@ pub fn heap_use(from: impl Read) -> Result<HeapUse, StreamError> {
     Ok(match observer.looks {
         Looks::Heap(look) => HeapUse {
             blocks: look.heap.of_program,
+            reused: look.heap.reused,
             errors: look.errors,
         },
         _ => HeapUse::default(),

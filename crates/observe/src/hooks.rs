@@ -37,8 +37,13 @@ impl Observer {
         &mut self,
         index: usize,
         function: (&'static str, Meaning),
-        arguments: [u64; 5],
+        mut arguments: [u64; 5],
     ) {
+        // As far as the program knows, the block that is withheld is freed here.
+        let withheld = self.threads[index].withheld.take();
+        if let Some((block, _)) = withheld.filter(|(_, instead)| *instead == arguments[0]) {
+            arguments[0] = block;
+        }
         if self.threads[index].is_hidden() {
             return;
         }

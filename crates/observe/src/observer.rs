@@ -122,6 +122,14 @@ impl Observer {
             }
             Record::SystemCall(call) => self.system_call(&call),
             Record::Jumped { thread, .. } => self.interrupted(thread),
+            Record::Withheld {
+                thread,
+                block,
+                instead,
+            } => {
+                let index = self.thread(thread);
+                self.threads[index].withheld = Some((block, instead));
+            }
         }
     }
 

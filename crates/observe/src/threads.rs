@@ -15,6 +15,8 @@ pub(crate) struct ThreadState {
     pub(crate) repeats: Repeats,
     /// Locks held, how, and how often they were taken.
     pub(crate) held: FxHashMap<u64, (LockMode, u32)>,
+    /// A block that it is about to free and does not, and what it frees instead.
+    pub(crate) withheld: Option<(u64, u64)>,
     /// It has done something.
     pub(crate) begun: bool,
     /// The last instruction was the program's.

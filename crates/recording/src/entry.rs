@@ -106,6 +106,14 @@ pub enum Entry {
         /// What it finds.
         write: MemoryWrite,
     },
+    /// The running thread is about to free a block, and frees another one, or none, in its place: the block is withheld from
+    /// the allocator.
+    Withheld {
+        /// The block that it was to free.
+        block: u64,
+        /// What it frees instead; 0 is nothing.
+        instead: u64,
+    },
     /// The program was replaced by another. Always the last entry of its frame.
     Exec {
         /// The new one.
@@ -169,6 +177,7 @@ impl Entry {
             Self::File { .. } => "file",
             Self::Contents { .. } => "contents",
             Self::Memory { .. } => "memory",
+            Self::Withheld { .. } => "withheld",
             Self::Exec { .. } => "exec",
             Self::End { .. } => "end",
         }
@@ -188,6 +197,7 @@ codec_enum!(Entry, "an entry" {
     10 => Exec { header },
     11 => End { end },
     12 => Memory { write },
+    13 => Withheld { block, instead },
 });
 codec_enum!(WaitKind, "a wait" { 0 => Descriptors {}, 1 => Child {}, 2 => Retry {} });
 codec_struct!(Output {

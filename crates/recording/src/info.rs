@@ -122,6 +122,7 @@ impl Info {
             Entry::Block { .. }
             | Entry::Clock { .. }
             | Entry::Memory { .. }
+            | Entry::Withheld { .. }
             | Entry::Map { .. } => {}
         }
     }

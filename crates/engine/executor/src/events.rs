@@ -279,6 +279,16 @@ impl Executor {
         }
     }
 
+    /// A thread that is about to free a block frees something else.
+    pub(crate) fn tell_withheld(&mut self, thread: u32, block: u64, instead: u64) {
+        if !self.tells() {
+            return;
+        }
+        if let Some(events) = &mut self.events {
+            events.writer.withheld(thread, block, instead);
+        }
+    }
+
     /// The current thread has ended.
     pub(crate) fn thread_ended(&mut self) {
         if !self.tells() {

@@ -10,6 +10,7 @@ use crate::looping::Looks;
 use crate::policy::Policy;
 use crate::properties::Properties;
 use crate::watched_calls::WatchedCalls;
+use crate::withhold::Withheld;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -328,9 +329,10 @@ impl Executor {
         if let Err(why) = self.kernel.continue_recording(order.recording.as_deref()) {
             self.refused(why);
         }
-        for pc in &order.watched {
+        for pc in order.watched.iter().chain(&order.withholding) {
             self.cache.watch(*pc);
         }
+        self.watch.withheld = Withheld::new(&order.withholding);
         self.watch.calls = WatchedCalls::new(order, &self.kernel.options.program);
         match order.approach {
             Some(approach) => {

@@ -28,6 +28,7 @@ mod setup;
 mod vfork;
 mod watch;
 mod watched_calls;
+mod withhold;
 
 use std::time::Instant;
 use verdict_cache::CodeCache;

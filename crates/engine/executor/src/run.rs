@@ -341,6 +341,9 @@ impl Executor {
         for range in self.kernel.memory.take_stale() {
             self.cache.invalidate(range.start, range.end);
         }
+        if self.kernel.journal.is_replay() {
+            self.replay_withheld();
+        }
         let (budget, end) = self.slice_budget();
         if budget == 0 {
             return Slice::Done;

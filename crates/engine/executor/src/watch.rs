@@ -6,11 +6,13 @@
 //!
 //! Two kinds of site need more than a look at one instruction: a call of the program, for which the called function
 //! accesses the program's memory ([`crate::watched_calls`]), and an update in place, which is a load and a store
-//! ([`crate::halves`]).
+//! ([`crate::halves`]). Functions that free are watched to withhold what they free ([`crate::withhold`]): no scheduler
+//! hears of that.
 
 use crate::Executor;
 use crate::halves::Half;
 use crate::watched_calls::WatchedCalls;
+use crate::withhold::Withheld;
 use std::collections::BTreeMap;
 use verdict_kernel::Outcome;
 use verdict_schedule::Reason;
@@ -24,6 +26,8 @@ pub(crate) struct WatchState {
     pub(crate) calls: WatchedCalls,
     /// Threads that have loaded what they are about to update.
     pub(crate) halves: BTreeMap<usize, Half>,
+    /// Freed blocks of a copy in which memory is not handed out again.
+    pub(crate) withheld: Withheld,
 }
 
 /// A thread that runs the instructions it stands before, without being asked again.
@@ -48,6 +52,8 @@ impl Executor {
         }
         if inside {
             self.step_in_call(pc);
+        } else if self.watch.withheld.begins_at(pc) {
+            self.pass(pc, 1);
         } else if self.cache.is_watched(pc) {
             self.at_site(pc);
         }
@@ -90,6 +96,7 @@ impl Executor {
         let passing = passing.filter(|passing| (passing.thread, passing.pc) == (self.loaded, pc));
         if passing.is_some() {
             self.join_halves(pc);
+            self.withhold(pc);
         }
         let single_step = std::mem::take(&mut self.single_step);
         match passing {

@@ -253,15 +253,20 @@ impl Executor {
 
     /// The block that the first argument begins, by the size that the C library keeps before it.
     fn freed_block(&mut self) -> Option<NextAccess> {
-        const FLAGS: u64 = 7;
         let address = self.kernel.thread().registers.get(Gpr::Rdi);
-        let size = self.kernel.memory.read_u64(address.checked_sub(8)?).ok()?;
-        let len = (size & !FLAGS).checked_sub(8)?;
+        let len = self.size_of_block(address)?;
         (len > 0 && len < BLOCK_MAX).then_some(NextAccess {
             address,
             len,
             write: true,
         })
+    }
+
+    /// The bytes that a block may use.
+    pub(crate) fn size_of_block(&self, address: u64) -> Option<u64> {
+        const FLAGS: u64 = 7;
+        let size = self.kernel.memory.read_u64(address.checked_sub(8)?).ok()?;
+        (size & !FLAGS).checked_sub(8)
     }
 
     /// True for what brings a call to its function: jumps through tables of addresses, and the loader that fills them.

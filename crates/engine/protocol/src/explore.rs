@@ -81,6 +81,10 @@ pub struct RunOrder {
     /// Those of them after which the block is gone for sure.
     #[serde(default)]
     pub releasing: Vec<u64>,
+    /// Functions that free their first argument, and whose blocks are withheld from the allocator: freed memory is not handed
+    /// out again.
+    #[serde(default)]
+    pub withholding: Vec<u64>,
     /// The current thread, which stands before an update in place, has loaded what it updates already: the store comes when
     /// it runs again.
     #[serde(default)]

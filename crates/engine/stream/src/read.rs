@@ -107,6 +107,11 @@ fn parse<'a>(kind: u32, from: &mut Reader<'a>) -> Result<Record<'a>, StreamError
             thread: from.u32()?,
             pc: from.u64()?,
         },
+        kind::WITHHELD => Record::Withheld {
+            thread: from.u32()?,
+            block: from.u64()?,
+            instead: from.u64()?,
+        },
         _ => return Err(StreamError::Damaged),
     })
 }

@@ -53,6 +53,15 @@ pub enum Record<'a> {
     },
     /// A system call is over.
     SystemCall(SystemCall),
+    /// A thread that is about to free a block frees another one, or none, in its place.
+    Withheld {
+        /// Who.
+        thread: u32,
+        /// The block that it was to free.
+        block: u64,
+        /// What it frees instead; 0 is nothing.
+        instead: u64,
+    },
     /// A thread goes on somewhere else than where it was: in a signal handler, or after one.
     Jumped {
         /// Who.
@@ -112,4 +121,5 @@ pub(crate) mod kind {
     pub(crate) const THREAD_ENDED: u32 = 6;
     pub(crate) const SYSTEM_CALL: u32 = 7;
     pub(crate) const JUMPED: u32 = 8;
+    pub(crate) const WITHHELD: u32 = 9;
 }

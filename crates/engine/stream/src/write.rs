@@ -181,4 +181,13 @@ impl StreamWriter {
         out.u64(pc);
         self.record(kind::JUMPED, &out.0);
     }
+
+    /// [`crate::Record::Withheld`].
+    pub fn withheld(&mut self, thread: u32, block: u64, instead: u64) {
+        let mut out = Writer::default();
+        out.u32(thread);
+        out.u64(block);
+        out.u64(instead);
+        self.record(kind::WITHHELD, &out.0);
+    }
 }

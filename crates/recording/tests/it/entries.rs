@@ -86,6 +86,7 @@ pub fn entry() -> impl Strategy<Value = Entry> {
         ),
         1 => any::<u64>().prop_map(|monotonic_ns| Entry::Clock { monotonic_ns }),
         1 => (any::<u64>(), vec(any::<u8>(), 0..16)).prop_map(|(address, bytes)| Entry::Memory { write: MemoryWrite { address, bytes } }),
+        1 => any::<(u64, u64)>().prop_map(|(block, instead)| Entry::Withheld { block, instead }),
         1 => any::<(u32, u64, u64, u64)>().prop_map(|(file, address, offset, len)| Entry::Map {
             file: FileId(file),
             address,

@@ -79,6 +79,30 @@ static void *release_cursor(void *unused) {
     return unused;
 }
 
+/* Who frees the old block gets the same memory for another one, under the lock; who looks has read the pointer before it has
+   the lock. */
+static long *volatile current;
+
+static void *look(void *unused) {
+    long *old = current;
+    pthread_mutex_lock(&lock);
+    seen += *old;
+    pthread_mutex_unlock(&lock);
+    return unused;
+}
+
+static void replace(void) {
+    long *fresh = calloc(1, sizeof *fresh);
+    pthread_mutex_lock(&lock);
+    long *old = current;
+    current = fresh;
+    if (!safe)
+        free(old);
+    block = malloc(sizeof *fresh);
+    memset(block, 0, sizeof *fresh);
+    pthread_mutex_unlock(&lock);
+}
+
 int main(int argc, char **argv) {
     pthread_t thread;
     const char *which = argc > 1 ? argv[1] : "";
@@ -99,6 +123,10 @@ int main(int argc, char **argv) {
         array = calloc(safe ? 21 : 20, sizeof *array);
         pthread_create(&thread, NULL, which[0] == 'a' ? fill : copy, NULL);
         limit = 20;
+    } else if (!strcmp(which, "reused")) {
+        current = calloc(1, sizeof *current);
+        pthread_create(&thread, NULL, look, NULL);
+        replace();
     } else {
         long *longs = calloc(8, sizeof *longs);
         longs[1] = longs[5] = 0x21; /* looks like the sizes of blocks */

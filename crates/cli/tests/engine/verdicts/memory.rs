@@ -94,3 +94,16 @@ fn a_pointer_into_a_block_that_is_freed() {
     );
     assert_eq!(functions(&consequence["stack"])[0], "release_cursor");
 }
+
+#[test]
+fn a_freed_block_whose_memory_is_another_one_by_then() {
+    let consequence = memory_error("reused");
+    assert_eq!(
+        consequence["detail"],
+        "use after free: thread 1 reads from a block that thread 0 has freed (seen with freed memory withheld from the allocator)"
+    );
+    assert_eq!(functions(&consequence["stack"])[0], "look");
+    let block = &consequence["block"];
+    assert_eq!(functions(&block["freed_at"])[..2], ["replace", "main"]);
+    assert_eq!(functions(&block["allocated_at"])[0], "main");
+}

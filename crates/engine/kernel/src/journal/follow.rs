@@ -3,6 +3,7 @@
 use super::record::arguments_digest;
 use crate::thread::{Call, State, Wait};
 use crate::{Flow, Kernel, SignalInfo, syscall_name};
+use verdict_cpu::Gpr;
 use verdict_recording::{EndOutcome, Entry, MemoryWrite, Output, WaitKind, digest};
 
 impl Kernel {
@@ -196,6 +197,27 @@ impl Kernel {
             let recorded = format!("an update of {:#x} in two halves", write.address);
             replayer.diverge(retired, recorded, "there is no memory".into());
         }
+    }
+
+    /// The block that the running thread was to free at this moment, and what it frees instead, which is its argument then.
+    pub fn replay_withheld(&mut self) -> Option<(u64, u64)> {
+        let retired = self.retired;
+        let taken = self.journal.replayer().and_then(|mut replayer| {
+            replayer.take_if(retired, |entry| matches!(entry, Entry::Withheld { .. }))
+        });
+        let Some(Entry::Withheld { block, instead }) = taken else {
+            return None;
+        };
+        let registers = &mut self.thread().registers;
+        let argument = registers.get(Gpr::Rdi);
+        registers.set(Gpr::Rdi, instead);
+        if argument != block
+            && let Some(mut replayer) = self.journal.replayer()
+        {
+            let recorded = format!("{block:#x} to be freed");
+            replayer.diverge(retired, recorded, format!("{argument:#x}"));
+        }
+        Some((block, instead))
     }
 
     /// Threads whose descriptors became ready at this moment.

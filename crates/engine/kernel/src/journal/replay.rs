@@ -226,7 +226,7 @@ impl Replayer {
 
     /// The next moment, at most `horizon` instructions away, at which the running thread must be stopped: a switch that
     /// it did not ask for, another thread that can go on (its turn was over, and it got another one), a signal from
-    /// outside, or the end of a recording that was cut.
+    /// outside, a block that is not freed, or the end of a recording that was cut.
     pub fn next_stop(&mut self, retired: u64, horizon: u64) -> Option<u64> {
         let limit = retired.saturating_add(horizon);
         let mut index = 0;
@@ -243,7 +243,7 @@ impl Replayer {
             }
             let stops = match &next.entry {
                 Entry::Switch { preempted, .. } => *preempted,
-                Entry::Wake { .. } | Entry::Signal { .. } => true,
+                Entry::Wake { .. } | Entry::Signal { .. } | Entry::Withheld { .. } => true,
                 Entry::End { end } => end.outcome == EndOutcome::Limit,
                 _ => false,
             };
@@ -382,6 +382,7 @@ pub(crate) fn describe(next: &Stamped) -> String {
         Entry::Signal { .. } => "a signal from outside".to_string(),
         Entry::Clock { .. } => "a jump of the clock".to_string(),
         Entry::Memory { .. } => "an update in two halves".to_string(),
+        Entry::Withheld { .. } => "a freed block that was withheld".to_string(),
         Entry::Map { .. } => "a file mapped into memory".to_string(),
         Entry::End { .. } => "the end of the execution".to_string(),
         _ => "something else".to_string(),
