@@ -20,7 +20,7 @@ mod wrap;
 pub use compare::{compare_json, compare_text};
 pub use detect_json::detect_json;
 pub use detect_text::detect_text;
-pub use findings_text::{ReportOptions, findings_text};
+pub use findings_text::{ReportOptions, findings_text, memory_error_text};
 pub use github::findings_github;
 pub use html::findings_html;
 pub use plain::one_line;

@@ -410,10 +410,14 @@ pub(crate) fn replay_commands(race: &Race, folder: &str) -> Vec<(String, String)
     // What shows neither order shows that the accesses met.
     let known = verdict.orders.iter().any(|order| order.evidence.is_some());
     let unnamed = if known { "as confirmed" } else { "" };
+    // Nothing comes of what was seen only because somebody looked: the replay has to look, too.
+    let consequence = verdict.consequence.as_ref();
+    let was_looked_for = consequence.is_some_and(|consequence| consequence.block.is_some());
     verdict
         .evidence
         .iter()
-        .map(|file| {
+        .enumerate()
+        .map(|(nth, file)| {
             let shown = verdict
                 .orders
                 .iter()
@@ -425,7 +429,11 @@ pub(crate) fn replay_commands(race: &Race, folder: &str) -> Vec<(String, String)
                     None => name.to_owned(),
                 }
             });
-            (replay_command(file, folder), what)
+            let looks = match nth == 0 && was_looked_for {
+                true => "--memory-errors ",
+                false => "",
+            };
+            (replay_command(looks, file, folder), what)
         })
         .collect()
 }
@@ -439,14 +447,14 @@ fn preemptions(count: u64) -> String {
     }
 }
 
-/// The command that repeats a recording of the result folder.
-pub(crate) fn replay_command(file: &str, folder: &str) -> String {
+/// The command that repeats a recording of the result folder, with these options.
+pub(crate) fn replay_command(options: &str, file: &str, folder: &str) -> String {
     let path = if folder.is_empty() || folder == "." {
         file.to_owned()
     } else {
         format!("{}/{file}", folder.trim_end_matches('/'))
     };
-    format!("verdict replay {}", shell_word(&path))
+    format!("verdict replay {options}{}", shell_word(&path))
 }
 
 #[cfg(test)]

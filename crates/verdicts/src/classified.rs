@@ -2,6 +2,7 @@
 
 use crate::confirmed::{kind, sites};
 use crate::label::{label, same_for_same_lines};
+use crate::memory_errors::tell_memory_error;
 use crate::names::Names;
 use crate::orders::orders;
 use crate::property::{PropertyError, properties};
@@ -12,7 +13,6 @@ use verdict_confirm::{ConfirmError, modules};
 use verdict_findings as told;
 use verdict_findings::{CoverageNote, ProgramFindings, Schema};
 use verdict_launch::LaunchOptions;
-use verdict_observe::HeapError;
 use verdict_protocol::{CallStack, ExecutorConfig, MappedModule, WaitingThread};
 
 /// Classifies every race of the document that `wanted` names, and writes the verdicts into it. Once all races are, the doubts
@@ -160,17 +160,6 @@ fn fill(
         0..0,
         evidence.map(|evidence| evidence.path.display().to_string()),
     );
-}
-
-/// Where a memory error is, and what becomes of the block.
-fn tell_memory_error(told: &mut told::Consequence, error: &HeapError, names: &mut Names) {
-    told.thread = Some(error.thread.0);
-    told.stack = names.places(&error.stack);
-    told.block = Some(told::MisusedBlock {
-        size: error.block_len,
-        allocated_at: names.places(&error.allocated_at),
-        freed_at: names.places(&error.freed_at),
-    });
 }
 
 fn class(class: Class) -> told::Class {

@@ -23,6 +23,7 @@ Examples:
   verdict replay queue.vrec
   verdict replay --stats queue.vrec
   verdict replay --show-schedule --until 2:15000 queue.vrec
+  verdict replay --memory-errors queue.vrec
 
 Nothing outside is touched: no file is written, no socket opened. What the program
 puts out is shown, and compared with what it put out then.
@@ -44,6 +45,11 @@ pub struct Args {
     /// At the end, say on standard error which thread ran when
     #[arg(long)]
     show_schedule: bool,
+
+    /// Replay once more with every access looked at, and say on standard error what uses freed memory, reaches behind the end of a
+    /// block, or frees what is no block
+    #[arg(long, conflicts_with = "until")]
+    memory_errors: bool,
 
     #[command(flatten)]
     observe: ObserveArgs,
@@ -75,7 +81,27 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         tell_stop(&report.outcome, &info, context);
     }
     args.observe.tell(&ended, context)?;
+    if args.memory_errors {
+        tell_memory_errors(&args.recording, &config, context)?;
+    }
     ending::to_exit(&ended, &options)
+}
+
+fn tell_memory_errors(
+    recording: &Path,
+    config: &ExecutorConfig,
+    context: &Context,
+) -> Result<(), CliError> {
+    let run = verdict_races::replay_of(config, &LaunchOptions::default(), recording)
+        .map_err(CliError::cannot_run)?;
+    let errors = verdict_verdicts::memory_errors(&run).map_err(CliError::cannot_run)?;
+    if errors.is_empty() {
+        context.note("no memory errors");
+    }
+    for error in &errors {
+        context.remark(&verdict_report::memory_error_text(error));
+    }
+    Ok(())
 }
 
 /// A recording that can be replayed here, to be read from its beginning.

@@ -10,7 +10,7 @@ mod steered;
 mod underline;
 
 pub(crate) use changes::of_race as change_of;
-use verdict_findings::{CoverageNote, ProgramFindings, Race};
+use verdict_findings::{Consequence, CoverageNote, ProgramFindings, Race};
 use verdict_history::Comparison;
 
 use crate::ranking::{Rank, counts, worst_first};
@@ -25,6 +25,16 @@ pub struct ReportOptions<'a> {
     pub folder: &'a str,
     /// What has changed since earlier runs, if they are known.
     pub since: Option<&'a Comparison>,
+}
+
+/// A memory error that was looked for: what, and the stacks of the access and of the block.
+pub fn memory_error_text(error: &Consequence) -> String {
+    let what = format!("memory error: {}", words::sentence(&error.detail));
+    format!(
+        "{}{}\n",
+        hanging("", "  ", &what, COLUMNS),
+        race::stacks(error)
+    )
 }
 
 /// Several lines. `paint` gives each piece of text the colour of its tone, or leaves it as it is.

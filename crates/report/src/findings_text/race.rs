@@ -1,6 +1,6 @@
 //! One race.
 
-use verdict_findings::{Access, Frame, ProgramFindings, Race, Verdict};
+use verdict_findings::{Access, Consequence, Frame, ProgramFindings, Race, Verdict};
 
 use super::{ReportOptions, changes, cluster, excerpt, interleaving, steered, tone};
 use crate::plain::{name, one_line, shortened};
@@ -31,7 +31,7 @@ pub(super) fn block(
         text.push_str(&paragraph("not ordered: ", why));
     }
     if let Some(verdict) = &race.verdict {
-        text.push_str(&consequence(verdict));
+        text.push_str(&verdict.consequence.as_ref().map_or(String::new(), stacks));
         text.push_str(&differences(race, verdict));
         text.push_str(&interleaving::orders(race, verdict, paint));
         text.push_str(&steered::errors(verdict, options.folder));
@@ -177,10 +177,8 @@ fn stack(frames: &[Frame]) -> String {
     text
 }
 
-fn consequence(verdict: &Verdict) -> String {
-    let Some(consequence) = verdict.consequence.as_ref() else {
-        return String::new();
-    };
+/// Where something goes wrong, and what it is about.
+pub(super) fn stacks(consequence: &Consequence) -> String {
     let mut text = String::new();
     if !consequence.stack.is_empty() {
         let whose = consequence

@@ -25,7 +25,10 @@ pub(super) fn errors(verdict: &Verdict, folder: &str) -> String {
         ));
         // A command is not wrapped: it is there to be copied.
         if let Some(file) = &error.evidence {
-            text.push_str(&format!("      {}\n", words::replay_command(file, folder)));
+            text.push_str(&format!(
+                "      {}\n",
+                words::replay_command("", file, folder)
+            ));
         }
     }
     text

@@ -13,8 +13,18 @@ use super::{Classified, built, classify, number};
 
 /// How a replay ended: its exit code, or that of the signal, and what it wrote.
 pub(super) fn replay(recording: &Path) -> (Option<i32>, Vec<u8>, String) {
+    replay_with(&[], recording)
+}
+
+/// The same of a replay that looks for memory errors.
+pub(super) fn replay_looking(recording: &Path) -> (Option<i32>, Vec<u8>, String) {
+    replay_with(&["--memory-errors"], recording)
+}
+
+fn replay_with(options: &[&str], recording: &Path) -> (Option<i32>, Vec<u8>, String) {
     let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
         .arg("replay")
+        .args(options)
         .arg(recording)
         .output()
         .unwrap();
@@ -60,7 +70,12 @@ pub(super) fn check_all(name: &str, classified: &Classified, times: usize) {
         let [shows, other, ..] = evidence.as_slice() else {
             continue;
         };
-        let [shows, other] = [shows, other].map(|path| replay(&located(classified, path)));
+        let [shows, other] = [shows, other].map(|path| located(classified, path));
+        if !race["consequence"]["block"].is_null() {
+            check_memory_error(name, race, &shows, times);
+            continue;
+        }
+        let [shows, other] = [shows, other].map(|path| replay(&path));
         let kind = race["consequence"]["kind"].as_str().unwrap_or_default();
         let shown = match (race["class"].as_str().unwrap(), kind) {
             ("output-differs", _) => (shows.0, &shows.1) != (other.0, &other.1),
@@ -74,6 +89,18 @@ pub(super) fn check_all(name: &str, classified: &Classified, times: usize) {
             _ => true,
         };
         assert!(shown, "{name}: {} is not shown by its evidence", race["id"]);
+    }
+}
+
+/// Nothing comes of a memory error that was looked for: each replay that looks for it must see it.
+fn check_memory_error(name: &str, race: &Value, recording: &Path, times: usize) {
+    let place = race["consequence"]["stack"][0]["line"].to_string();
+    let first = replay_looking(recording);
+    let said = &first.2;
+    assert!(said.starts_with("memory error: "), "{name}: {said}");
+    assert!(said.contains(&place), "{name}, line {place}: {said}");
+    for _ in 1..times {
+        assert!(replay_looking(recording) == first, "{name}: replays differ");
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::evidence::replay;
+use super::evidence::{replay, replay_looking};
 use super::guests::{judged, judged_in};
 
 const GUEST: &str = "judged_heap.c";
@@ -24,6 +24,18 @@ fn memory_error(which: &str) -> Value {
     assert_eq!(first.0, Some(0), "{which}: {}", first.2);
     assert_eq!(first.1, b"done\n", "{which}");
     assert!(replay(Path::new(recording)) == first, "{which}");
+    // Who looks sees it, and where.
+    let looked = replay_looking(Path::new(recording));
+    assert_eq!((looked.0, &looked.1), (first.0, &first.1), "{which}");
+    let place = race["consequence"]["stack"][0]["function"]
+        .as_str()
+        .unwrap();
+    assert!(
+        looked.2.starts_with("memory error: "),
+        "{which}: {}",
+        looked.2
+    );
+    assert!(looked.2.contains(place), "{which}: {}", looked.2);
     race["consequence"].clone()
 }
 

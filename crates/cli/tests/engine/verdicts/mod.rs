@@ -4,6 +4,7 @@
 //! `VERDICT_CLASSIFY_RUNS` says how often each program is classified, `VERDICT_CLASSIFY_ONLY` which ones are,
 //! `VERDICT_EVIDENCE_REPLAYS` how often the evidence on each is replayed; `cargo xtask soak classify` sets them.
 
+mod compared;
 mod evidence;
 mod explored;
 mod guests;
