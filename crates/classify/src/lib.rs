@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod alternates;
+mod at;
 mod blame;
 mod habit;
 mod instances;
@@ -19,6 +20,7 @@ mod memory;
 mod output;
 mod primary;
 mod quiet;
+mod replay;
 mod state;
 mod verdict;
 

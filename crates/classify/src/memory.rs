@@ -9,7 +9,7 @@
 //! race's doing if the recorded order does not do it, with blocks withheld as well.
 
 use crate::alternates::{Try, evidence, is_enforced};
-use crate::primary::{At, Freed, TURNED, remove};
+use crate::at::{At, Freed, TURNED, remove};
 use crate::{Class, ClassifyError, Primary, Shown, Verdict};
 use std::path::Path;
 use verdict_confirm::{Ended, EndedKind};

@@ -1,30 +1,24 @@
 //! One execution serves all races: it is stopped before each instance that is tried.
 
-use crate::alternates::{Try, evidence, explored, is_enforced, judge, merge, tries};
+use crate::at::At;
 use crate::blame::Scene;
-use crate::habit::of_segments;
 use crate::instances::{Tried, chosen, instances};
 use crate::memory::HeapLooks;
 use crate::quiet::{self, Manner, Show};
-use crate::state::{Came, Compared, came, compare, mirrored, same_ends};
-use crate::{
-    Class, ClassifyError, Instance, Options, OutputDifference, Race, ReplayOutcome, Start, Verdict,
-};
+use crate::{ClassifyError, Options, Race, Start, Verdict};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use verdict_confirm::Ended;
-use verdict_explore::SegmentEnd;
 use verdict_launch::{Advanced, Copied, Ending, Explorer, LaunchOptions, Request};
 use verdict_protocol::{
-    ExecutorConfig, Exploration, LaterInput, MemoryChanges, Mode, Moment, Outcome, RunSchedule,
-    WatchedCall,
+    ExecutorConfig, Exploration, LaterInput, Mode, Moment, Outcome, RunSchedule, WatchedCall,
 };
 
 /// Stops at accesses of the primary that are noted.
 pub(crate) const STOPS_MAX: usize = 200_000;
 
 /// The primary takes at most so many instructions.
-const PRIMARY_MAX: u64 = 100_000_000_000;
+pub(crate) const PRIMARY_MAX: u64 = 100_000_000_000;
 
 /// The execution that all alternates are compared with.
 #[derive(Clone, Debug)]
@@ -210,7 +204,7 @@ fn show_quietly(
 }
 
 /// What came of each request, in their order.
-fn run_copies(
+pub(crate) fn run_copies(
     explorer: &mut Explorer,
     options: &Options,
     requests: Vec<Request>,
@@ -223,14 +217,6 @@ fn run_copies(
         &mut |index, copied| results[index] = Some(copied),
     )?;
     Ok(results.into_iter().flatten().collect())
-}
-
-/// Where two segments ended, in the order of the accesses.
-fn ends(copied: &Copied) -> Option<[SegmentEnd; 2]> {
-    match came(copied) {
-        Came::ToTheEnd { ends, .. } => Some(ends),
-        _ => None,
-    }
 }
 
 fn refused(ending: &Ending) -> ClassifyError {
@@ -312,330 +298,4 @@ fn plan(
     }
     plan.sort_by_key(|(index, tried)| (tried.instance.retired, *index));
     plan
-}
-
-/// What shows most verdicts.
-pub(crate) const TURNED: Try = Try::Alternate(None);
-
-/// What becomes of memory that the program frees.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Freed {
-    /// The allocator hands it out again, as it does.
-    HandedOut,
-    /// The allocator does not get it.
-    Withheld,
-}
-
-/// A file that cannot be removed does no harm.
-pub(crate) fn remove(recording: &Path) {
-    let _ = std::fs::remove_file(recording);
-}
-
-/// The primary, standing before an instance.
-pub(crate) struct At<'a> {
-    explorer: &'a mut Explorer,
-    pub(crate) primary: &'a Primary,
-    options: &'a Options,
-    pub(crate) instance: &'a Instance,
-    tried: &'a Tried,
-    /// Who looks at recordings of alternates.
-    pub(crate) heap: &'a mut HeapLooks,
-    /// The race's index.
-    pub(crate) race: usize,
-}
-
-impl At<'_> {
-    fn request(&self, tried: Try, recording: Option<PathBuf>) -> Request {
-        tried.request(self.options, self.primary, self.instance, recording)
-    }
-
-    fn run(&mut self, requests: Vec<Request>) -> Result<Vec<Copied>, ClassifyError> {
-        run_copies(self.explorer, self.options, requests)
-    }
-
-    /// Replay analysis: both orders, until both threads stand in the same places.
-    fn replay(
-        &mut self,
-        recorded: &Copied,
-        swapped: &Copied,
-    ) -> Result<Option<Compared>, ClassifyError> {
-        let threads = [self.instance.first.thread, self.instance.second.thread];
-        let failed = |outcome| {
-            Some(Compared {
-                outcome,
-                words: Vec::new(),
-                off_path: true,
-            })
-        };
-        let (changes, ends) = match came(recorded) {
-            Came::ToTheEnd { changes, ends } => (changes, ends),
-            // The second access cannot be reached while the first is not made.
-            Came::Nowhere => return Ok(failed(ReplayOutcome::ReplayFailure)),
-            _ => return Ok(None),
-        };
-        let other_ends = match came(swapped) {
-            Came::Unknown => return Ok(None),
-            Came::Nowhere => return Ok(failed(ReplayOutcome::ReplayFailure)),
-            Came::Broken | Came::Astray => return Ok(failed(ReplayOutcome::StateChange)),
-            Came::ToTheEnd {
-                changes: other,
-                ends: other_ends,
-            } if same_ends(ends, other_ends) => {
-                let compared = compare(changes, other, threads);
-                let compared = self.look_again(compared, [changes, other], ends)?;
-                return self
-                    .look_between(compared, changes, ends, threads)
-                    .map(Some);
-            }
-            Came::ToTheEnd { ends, .. } => ends,
-        };
-        // The other order runs on to where the recorded one came.
-        let longer = self.run_one(Try::SwappedSegments(Some(mirrored(ends)), 0))?;
-        let (other, other_ends) = match came(&longer) {
-            Came::Unknown => return Ok(None),
-            Came::Broken => return Ok(failed(ReplayOutcome::StateChange)),
-            Came::ToTheEnd {
-                changes: other,
-                ends: came_to,
-            } if same_ends(ends, came_to) => {
-                return Ok(Some(compare(changes, other, threads)));
-            }
-            // It had to go further, since one waited for the other.
-            Came::ToTheEnd {
-                changes: other,
-                ends: came_to,
-            } => (other, came_to),
-            // It left out what the recorded order did.
-            _ => match came(swapped) {
-                Came::ToTheEnd { changes: other, .. } => (other, other_ends),
-                _ => return Ok(None),
-            },
-        };
-        if other_ends.contains(&SegmentEnd::Cut) {
-            return Ok(failed(ReplayOutcome::StateChange));
-        }
-        // The recorded order runs on to where the other one came.
-        let recorded = self.run_one(Try::RecordedSegments(Some(mirrored(other_ends)), 0))?;
-        Ok(match came(&recorded) {
-            Came::ToTheEnd { changes, ends } if same_ends(ends, other_ends) => {
-                Some(compare(changes, other, threads))
-            }
-            _ => failed(ReplayOutcome::StateChange),
-        })
-    }
-
-    /// A thread that polls comes by the same place every round. If one order came there on another path and left another
-    /// state, it may have been a round too early.
-    fn look_again(
-        &mut self,
-        compared: Compared,
-        [changes, other]: [&MemoryChanges; 2],
-        ends: [SegmentEnd; 2],
-    ) -> Result<Compared, ClassifyError> {
-        if compared.outcome != ReplayOutcome::StateChange || !compared.off_path {
-            return Ok(compared);
-        }
-        let threads = [self.instance.first.thread, self.instance.second.thread];
-        let later = [
-            Try::SwappedSegments(Some(mirrored(ends)), 1),
-            Try::RecordedSegments(Some(ends), 1),
-        ];
-        for (tried, copied) in self.try_each(&later)? {
-            let again = match (tried, came(&copied)) {
-                (
-                    Try::SwappedSegments(..),
-                    Came::ToTheEnd {
-                        changes: late,
-                        ends: at,
-                    },
-                ) if same_ends(ends, at) => compare(changes, late, threads),
-                (
-                    Try::RecordedSegments(..),
-                    Came::ToTheEnd {
-                        changes: late,
-                        ends: at,
-                    },
-                ) if at == ends => compare(late, other, threads),
-                _ => continue,
-            };
-            if again.outcome == ReplayOutcome::NoStateChange {
-                return Ok(again);
-            }
-        }
-        Ok(compared)
-    }
-
-    /// An update in place is a load and a store: the second access may come between them.
-    fn look_between(
-        &mut self,
-        compared: Compared,
-        changes: &MemoryChanges,
-        ends: [SegmentEnd; 2],
-        threads: [u32; 2],
-    ) -> Result<Compared, ClassifyError> {
-        let both_write = self.instance.first.write && self.instance.second.write;
-        if compared.outcome != ReplayOutcome::NoStateChange || !both_write {
-            return Ok(compared);
-        }
-        let split = self.run_one(Try::SplitSegments(mirrored(ends)))?;
-        Ok(match came(&split) {
-            Came::ToTheEnd {
-                changes: other,
-                ends: came_to,
-            } if same_ends(ends, came_to) => compare(changes, other, threads),
-            _ => compared,
-        })
-    }
-
-    fn run_one(&mut self, tried: Try) -> Result<Copied, ClassifyError> {
-        let request = self.request(tried, None);
-        let copied = self.run(vec![request])?.pop();
-        Ok(copied.unwrap_or(Copied::TimedOut))
-    }
-
-    /// Runs something into a file.
-    pub(crate) fn run_recorded(
-        &mut self,
-        tried: Try,
-        freed: Freed,
-        file: &Path,
-    ) -> Result<Copied, ClassifyError> {
-        let mut request = self.request(tried, Some(file.to_owned()));
-        if freed == Freed::Withheld {
-            request.withholding.clone_from(&self.options.releasing);
-        }
-        let copied = self.run(vec![request])?.pop();
-        Ok(copied.unwrap_or(Copied::TimedOut))
-    }
-
-    fn try_each(&mut self, tries: &[Try]) -> Result<Vec<(Try, Copied)>, ClassifyError> {
-        self.try_each_recording(tries, None)
-    }
-
-    /// The same; the other order, which most verdicts are shown by, goes into a file at once.
-    fn try_each_recording(
-        &mut self,
-        tries: &[Try],
-        turned: Option<&Path>,
-    ) -> Result<Vec<(Try, Copied)>, ClassifyError> {
-        let requests = tries
-            .iter()
-            .map(|tried| {
-                let file = turned.filter(|_| *tried == TURNED);
-                self.request(*tried, file.map(Path::to_owned))
-            })
-            .collect();
-        let results = self.run(requests)?;
-        Ok(tries.iter().copied().zip(results).collect())
-    }
-
-    /// Runs what shows a verdict once more, for the record. Of output that differs it is asked who wrote it, there and in the primary.
-    fn record(&mut self, show: &Show, verdict: &mut Verdict) -> Result<(), ClassifyError> {
-        let file = Some(show.file.clone());
-        let mut request = show.request(show.manner, self.options, self.primary, file);
-        let differs = verdict.class == Some(Class::OutputDiffers);
-        let output = verdict.output.as_ref().filter(|_| differs);
-        request.writer_of = output.and_then(OutputDifference::place);
-        let again = request.writer_of.map(|place| Request {
-            writer_of: Some(place),
-            instructions_max: Some(PRIMARY_MAX),
-            ..Request::new(RunSchedule::Same)
-        });
-        let copies = self.run([request].into_iter().chain(again).collect())?;
-        let mut writers = copies.into_iter().map(|copied| match copied {
-            Copied::Explored(exploration) => exploration.writer,
-            _ => None,
-        });
-        let (alternate, primary) = (writers.next().flatten(), writers.next().flatten());
-        if let Some(output) = &mut verdict.output {
-            output.writers = [primary, alternate];
-        }
-        Ok(())
-    }
-
-    /// Answers with what shows the verdict, if that is news.
-    fn try_all(
-        &mut self,
-        verdict: &mut Verdict,
-        file: PathBuf,
-    ) -> Result<Option<Show>, ClassifyError> {
-        let segments = [
-            Try::RecordedSegments(None, 0),
-            Try::SwappedSegments(None, 0),
-        ];
-        let orders = self.try_each(&segments)?;
-        let compared = match orders.as_slice() {
-            [(_, recorded), (_, swapped)] => self.replay(recorded, swapped)?,
-            _ => None,
-        };
-        let habit = compared.as_ref().and_then(|compared| {
-            let ends =
-                [0, 1].map(|nth: usize| orders.get(nth).and_then(|(_, copied)| ends(copied)));
-            of_segments(self.instance, compared, ends, &self.options.locking)
-        });
-        let mut recorded = file.with_extension("turned.vrec");
-        // What leaves the same state behind leads to the same: one such instance of a race is followed to the end.
-        let same = compared.as_ref().map(|compared| compared.outcome);
-        let known = verdict.class.is_some() && same == Some(ReplayOutcome::NoStateChange);
-        let known = known && !self.tried.leads;
-        let results = match known || !self.options.consequences {
-            true => Vec::new(),
-            false => {
-                let tries = tries(self.options, self.instance);
-                self.try_each_recording(&tries, Some(&recorded))?
-            }
-        };
-        let mut judged = judge(self.primary, self.instance, compared, &results);
-        judged.verdict.habit = judged.verdict.habit.max(habit);
-        let possible = match judged.verdict.class {
-            Some(class) => class != Class::SingleOrdering,
-            None => judged.replay != Some(ReplayOutcome::ReplayFailure),
-        };
-        if self.tried.besides && !possible {
-            remove(&recorded);
-            verdict.instances.not_tried += 1;
-            return Ok(None);
-        }
-        let is_news = verdict
-            .class
-            .is_none_or(|class| judged.verdict.class < Some(class));
-        let shown_by = judged.shown_by.filter(|_| is_news);
-        let turned = results
-            .iter()
-            .find(|(tried, _)| *tried == TURNED)
-            .and_then(|(_, copied)| explored(copied))
-            .filter(|run| is_enforced(run))
-            .map(|run| run.preemptions);
-        let exploration = results
-            .into_iter()
-            .find_map(|(tried, copied)| match copied {
-                Copied::Explored(run) if Some(tried) == shown_by => Some((tried, run)),
-                _ => None,
-            });
-        let instance = self.instance.clone();
-        let show = exploration.map(|(tried, run)| Show::new(tried, instance, file, run));
-        if let Some(show) = &show {
-            let found = &mut judged.verdict;
-            let is_recorded = show.tried == TURNED && found.class != Some(Class::OutputDiffers);
-            if is_recorded && std::fs::rename(&recorded, &show.file).is_ok() {
-                recorded.clone_from(&show.file);
-            } else {
-                self.record(show, found)?;
-            }
-            found.evidence = evidence(show.file.clone(), show.preemptions, self.primary, found);
-        }
-        let worst = Some(Class::SpecViolated);
-        if let Some(turned) = turned.filter(|_| verdict.class != worst)
-            && judged.verdict.class != worst
-        {
-            self.look_at_heap(turned, &recorded, &mut judged.verdict)?;
-        }
-        let mut evidence = judged.verdict.evidence.iter();
-        let is_shown = show.as_ref().is_some_and(|show| show.file == recorded);
-        if !is_shown && !evidence.any(|shown| shown.path == recorded) {
-            remove(&recorded);
-        }
-        merge(verdict, judged);
-        Ok(show)
-    }
 }
