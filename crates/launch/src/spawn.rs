@@ -10,6 +10,7 @@ use rustix::io::FdFlags;
 use rustix::process::{Resource, getrlimit};
 
 use verdict_protocol::{ExecutorConfig, Mode};
+use verdict_reexec::FixedAddresses;
 
 use crate::channel::Channel;
 use crate::{GuestOutput, LaunchError, LaunchOptions};
@@ -54,6 +55,7 @@ pub(crate) fn spawn(
     if options.output == GuestOutput::Discarded {
         command.stdout(Stdio::null()).stderr(Stdio::null());
     }
+    let _fixed = FixedAddresses::for_children();
     command
         .args(&options.executor_arguments)
         .args(

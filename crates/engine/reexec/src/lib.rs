@@ -1,7 +1,8 @@
 //! How an executor begins. Its first act is [`settle`]; then it maps its [`Heartbeat`].
 //!
 //! Addresses must be the same in every run, so randomisation has to be off before the process exists; the kernel takes
-//! the wish at `execve` only. So the executor starts, asks, and starts again.
+//! the wish at `execve` only. A controller has it before it starts an executor ([`FixedAddresses`]), which spares the executor a
+//! second start; one that was started without it starts, asks, and starts again.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -28,9 +29,7 @@ pub fn settle() -> io::Result<()> {
     if persona & libc::ADDR_NO_RANDOMIZE != 0 {
         return Ok(());
     }
-    personality(libc::c_ulong::from(
-        (persona | libc::ADDR_NO_RANDOMIZE).cast_unsigned(),
-    ))?;
+    personality(number(persona | libc::ADDR_NO_RANDOMIZE))?;
     if personality(PERSONALITY_QUERY)? & libc::ADDR_NO_RANDOMIZE == 0 {
         // Re-executing for ever would be worse than a clear end.
         return Err(io::Error::other(
@@ -42,13 +41,43 @@ pub fn settle() -> io::Result<()> {
     }
 }
 
+/// While it lives, what this thread starts has no address-space randomisation. The thread's own process is as it was.
+#[derive(Debug)]
+pub struct FixedAddresses {
+    before: Option<libc::c_int>,
+}
+
+impl FixedAddresses {
+    /// Where the kernel does not allow it, what is started finds out by itself ([`settle`]).
+    #[must_use]
+    pub fn for_children() -> Self {
+        let before = personality(PERSONALITY_QUERY).ok();
+        let wanted = before.map(|persona| persona | libc::ADDR_NO_RANDOMIZE);
+        let set = wanted.and_then(|wanted| personality(number(wanted)).ok());
+        FixedAddresses {
+            before: set.and(before),
+        }
+    }
+}
+
+impl Drop for FixedAddresses {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // It was allowed to change it: it is allowed to change it back.
+            let _ = personality(number(before));
+        }
+    }
+}
+
+fn number(persona: libc::c_int) -> libc::c_ulong {
+    libc::c_ulong::from(persona.cast_unsigned())
+}
+
 /// Switches randomisation on again for what this process executes next. For programs that leave the engine: they should
 /// find what they would find without it.
 pub fn restore_randomisation() -> io::Result<()> {
     let persona = personality(PERSONALITY_QUERY)?;
-    personality(libc::c_ulong::from(
-        (persona & !libc::ADDR_NO_RANDOMIZE).cast_unsigned(),
-    ))?;
+    personality(number(persona & !libc::ADDR_NO_RANDOMIZE))?;
     Ok(())
 }
 
@@ -134,6 +163,24 @@ impl Heartbeat {
 mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
+
+    /// The persona that a child finds.
+    fn of_child() -> u32 {
+        let output = Command::new("cat").arg("/proc/self/personality").output();
+        let text = String::from_utf8(output.unwrap().stdout).unwrap();
+        u32::from_str_radix(text.trim(), 16).unwrap()
+    }
+
+    #[test]
+    fn children_have_fixed_addresses_while_it_is_asked_for() {
+        let off = libc::ADDR_NO_RANDOMIZE.cast_unsigned();
+        let (own, childs) = (personality(PERSONALITY_QUERY).unwrap(), of_child());
+        let fixed = FixedAddresses::for_children();
+        assert_eq!(of_child(), childs | off);
+        drop(fixed);
+        assert_eq!(of_child(), childs);
+        assert_eq!(personality(PERSONALITY_QUERY).unwrap(), own);
+    }
 
     fn status(file: &File) -> Status {
         let mut bytes = [0; Status::LEN];
