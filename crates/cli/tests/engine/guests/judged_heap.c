@@ -103,6 +103,12 @@ static void replace(void) {
     pthread_mutex_unlock(&lock);
 }
 
+/* Who looks in time finds a block that is there. */
+static void *look_in_time(void *unused) {
+    seen += *current;
+    return unused;
+}
+
 int main(int argc, char **argv) {
     pthread_t thread;
     const char *which = argc > 1 ? argv[1] : "";
@@ -123,6 +129,13 @@ int main(int argc, char **argv) {
         array = calloc(safe ? 21 : 20, sizeof *array);
         pthread_create(&thread, NULL, which[0] == 'a' ? fill : copy, NULL);
         limit = 20;
+    } else if (!strcmp(which, "dangling")) {
+        long *gone = calloc(1, sizeof *gone);
+        current = calloc(2, sizeof *current);
+        if (!safe)
+            free(gone);
+        pthread_create(&thread, NULL, look_in_time, NULL);
+        current = gone;
     } else if (!strcmp(which, "reused")) {
         current = calloc(1, sizeof *current);
         pthread_create(&thread, NULL, look, NULL);

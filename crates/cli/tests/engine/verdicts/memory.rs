@@ -119,3 +119,18 @@ fn a_freed_block_whose_memory_is_another_one_by_then() {
     assert_eq!(functions(&block["freed_at"])[..2], ["replace", "main"]);
     assert_eq!(functions(&block["allocated_at"])[0], "main");
 }
+
+#[test]
+fn a_freed_block_that_only_the_recorded_order_reads() {
+    let consequence = memory_error("dangling");
+    assert_eq!(
+        consequence["detail"],
+        "use after free: thread 1 reads from a block that thread 0 has freed"
+    );
+    assert_eq!(functions(&consequence["stack"])[0], "look_in_time");
+    let (_folder, races) = judged_in(GUEST, &[], &["dangling"]);
+    let shows = races[0]["evidence"][0].as_str().unwrap();
+    assert!(shows.ends_with("primary.vrec"), "{shows}");
+    let looked = replay_looking(Path::new(races[0]["evidence"][1].as_str().unwrap()));
+    assert_eq!(looked.2, "no memory errors\n", "in the other order");
+}
