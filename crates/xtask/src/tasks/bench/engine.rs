@@ -23,7 +23,7 @@ const TEXT_BYTES: usize = 20 << 20;
 const KERNELS: [&str; 6] = ["sieve", "matmul", "quicksort", "mix", "tree", "mutex"];
 const PYTHON: &str = "s=0\nfor i in range(6000000): s+=i*i%7\nd={}\nfor i in range(500000): d[str(i)]=i\nprint(s,len(d))";
 const SQL: &str = "create table t(a integer primary key,b text); \
-    with recursive c(x) as (values(1) union all select x+1 from c where x<600000) insert into t select x, 'row'||x from c; \
+    with recursive c(x) as (values(1) union all select x+1 from c where x<2400000) insert into t select x, 'row'||x from c; \
     select count(*),sum(length(t1.b)) from t t1 join t t2 on t1.a=t2.a*2;";
 
 /// One program to measure.
