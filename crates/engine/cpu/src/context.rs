@@ -52,6 +52,9 @@ pub enum ExitReason {
     Fault = 7,
     /// The instruction at rip is watched and has not run.
     Watch = 8,
+    /// A branch did not go where it was guessed to; [`Context::target`] holds where it goes, [`Context::exit_arg`] names the
+    /// guess.
+    Missed = 9,
 }
 
 impl ExitReason {
@@ -59,7 +62,7 @@ impl ExitReason {
     pub fn from_raw(raw: u64) -> Option<Self> {
         use ExitReason::*;
         [
-            Link, Indirect, Syscall, Emulate, Budget, OneOff, Fault, Watch,
+            Link, Indirect, Syscall, Emulate, Budget, OneOff, Fault, Watch, Missed,
         ]
         .into_iter()
         .find(|r| *r as u64 == raw)

@@ -1,11 +1,11 @@
 //! How a path leaves a block and comes into it: branches, calls, returns, and the cold code behind them.
 
-use crate::block::{Link, Scope};
-use crate::budget::{JRCXZ, SHORT_JUMP};
+use crate::block::{Link, Miss, Scope};
+use crate::budget::{JRCXZ, JUMP_LEN, SHORT_JUMP};
 use crate::builder::Builder;
 use crate::emit::Forward;
 use crate::operands::{load_branch_target, load_branch_target_at_rcx};
-use crate::trace::{Terminator, Way};
+use crate::trace::{Known, Terminator, Way};
 use iced_x86::{Code, ConditionCode, FlowControl, Instruction};
 use verdict_cpu::{ExitReason, Gpr, layout, offset};
 
@@ -26,8 +26,12 @@ pub(crate) enum SideTarget {
         target: u64,
         leaves: Option<(u64, Way)>,
     },
-    /// rcx holds the guest target less this; the guest's rcx is in slot 0.
-    Missed(u64),
+    /// rcx holds the guest target of the branch less the expected one; the guest's rcx is in slot 0.
+    Missed {
+        branch: Instruction,
+        expected: u64,
+        known: Known,
+    },
 }
 
 impl Builder<'_> {
@@ -57,14 +61,25 @@ impl Builder<'_> {
         });
     }
 
-    /// A branch through memory or the stack: goes on if it goes where it is expected to.
-    pub(crate) fn expected(&mut self, number: u16, branch: &Instruction, target: u64) {
+    /// A branch whose target is computed: goes on if that is what it is expected to be.
+    pub(crate) fn expected(
+        &mut self,
+        number: u16,
+        branch: &Instruction,
+        target: u64,
+        known: Known,
+    ) {
         self.load_target(number, branch);
         self.emit.lea_self(Gpr::Rcx, -(target as i64) as i32);
-        self.emit.raw(&[JRCXZ, 5]);
+        self.emit.raw(&[JRCXZ, JUMP_LEN]);
         let from = self.emit.jump();
         self.emit.load(Gpr::Rcx, offset::borrowed(0));
-        self.side_exit(from, number, SideTarget::Missed(target));
+        let to = SideTarget::Missed {
+            branch: *branch,
+            expected: target,
+            known,
+        };
+        self.side_exit(from, number, to);
     }
 
     /// Puts the guest target of a return or indirect branch into rcx (the guest's own goes to slot 0) and does
@@ -154,7 +169,8 @@ impl Builder<'_> {
                 if let Some(entry) = self.faults.last_mut() {
                     entry.log_words = 0;
                 }
-                self.leave_to_rcx(number + 1);
+                self.settle(number + 1);
+                self.go_to_rcx();
             }
             other => unreachable!("{other:?} does not end a block as a branch"),
         }
@@ -192,7 +208,7 @@ impl Builder<'_> {
     /// Leaves the path early: closes the log, charges what has run, and goes on.
     fn side_stub(&mut self, side: &SideExit) {
         self.emit.bind(side.from);
-        if let SideTarget::Missed(expected) = side.to {
+        if let SideTarget::Missed { expected, .. } = side.to {
             self.emit.lea_self(Gpr::Rcx, expected as i32);
         }
         if let (Some(log), true) = (&self.log, side.logging) {
@@ -201,8 +217,37 @@ impl Builder<'_> {
         }
         match side.to {
             SideTarget::Direct { target, leaves } => self.leave_to(target, side.retired, leaves),
-            SideTarget::Missed(_) => self.leave_to_rcx(side.retired),
+            SideTarget::Missed {
+                branch,
+                expected,
+                known,
+            } => {
+                self.settle(side.retired);
+                if known == Known::Guessed {
+                    self.miss(&branch, expected);
+                }
+                self.go_to_rcx();
+            }
         }
+    }
+
+    /// A guess has failed: the engine hears of it, until it knows enough. The guest's target is in rcx, its rcx in slot 0.
+    fn miss(&mut self, branch: &Instruction, expected: u64) {
+        if matches!(self.request.scope, Scope::OneOff { .. }) {
+            return;
+        }
+        self.emit.jump_to(self.cold.here());
+        let patch = self.emit.offset() as u32 - 4;
+        self.misses.push(Miss {
+            branch: branch.ip(),
+            expected,
+            patch,
+        });
+        let name = self.emit.here() as u32 - 4;
+        self.cold.store(offset::TARGET, Gpr::Rcx);
+        self.cold.load(Gpr::Rcx, offset::borrowed(0));
+        self.cold.store_half(offset::EXIT_ARG, name);
+        self.cold.exit(ExitReason::Missed);
     }
 
     /// The link whose rel32 was emitted last: it leads to the stub that was begun at `stub`, until it is linked.

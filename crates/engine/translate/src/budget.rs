@@ -77,9 +77,8 @@ impl Builder<'_> {
         self.link(stub, target, retired, leaves);
     }
 
-    /// Jumps to the guest address in rcx after so many instructions; the guest's rcx is in slot 0.
-    pub(crate) fn leave_to_rcx(&mut self, retired: u16) {
-        self.settle(retired);
+    /// Jumps to the guest address in rcx once what has run is charged; the guest's rcx is in slot 0.
+    pub(crate) fn go_to_rcx(&mut self) {
         if matches!(self.request.scope, Scope::OneOff { .. }) {
             self.emit.store(offset::TARGET, Gpr::Rcx);
             self.emit.load(Gpr::Rcx, offset::borrowed(0));

@@ -2,8 +2,8 @@
 
 use crate::accesses::AccessLog;
 use crate::block::{
-    BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Request, Scope,
-    logged_branch, on_other_pages, ranges, registers_logged,
+    BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Miss, Request,
+    Scope, logged_branch, on_other_pages, ranges, registers_logged,
 };
 use crate::branches::SideExit;
 use crate::counter::{Counter, counter_at};
@@ -34,6 +34,7 @@ pub(crate) struct Builder<'a> {
     pub(crate) in_place: InPlace,
     pub(crate) faults: Vec<FaultEntry>,
     pub(crate) links: Vec<Link>,
+    pub(crate) misses: Vec<Miss>,
     pub(crate) sides: Vec<SideExit>,
     pub(crate) borrowed: Borrowed,
     pub(crate) log: Option<AccessLog>,
@@ -63,6 +64,7 @@ impl<'a> Builder<'a> {
             in_place: InPlace::Nothing,
             faults: Vec::with_capacity(BLOCK_INSTRUCTIONS_MAX + 2),
             links: Vec::new(),
+            misses: Vec::new(),
             sides: Vec::new(),
             borrowed: Borrowed::default(),
             log: None,
@@ -143,6 +145,7 @@ impl<'a> Builder<'a> {
             body: self.body,
             cold: self.cold.bytes,
             links: self.links,
+            misses: self.misses,
             faults: self.faults,
             accesses,
             log_words: self.log_words,
@@ -211,7 +214,9 @@ impl<'a> Builder<'a> {
             Step::Conditional { follows, .. } => {
                 self.conditional_on_path(number, instruction, *follows)
             }
-            Step::Expected { target, .. } => self.expected(number, instruction, *target),
+            Step::Expected { target, known, .. } => {
+                self.expected(number, instruction, *target, *known)
+            }
         }
         if let Some(log) = &mut self.log {
             log.after(&mut self.info, instruction);
