@@ -1,5 +1,6 @@
 //! How a path leaves a block and comes into it: branches, calls, returns, and the cold code behind them.
 
+use crate::accesses::LogState;
 use crate::block::{Link, Miss, Scope};
 use crate::budget::{JRCXZ, JUMP_LEN, SHORT_JUMP};
 use crate::builder::Builder;
@@ -14,9 +15,10 @@ pub(crate) struct SideExit {
     from: Forward,
     /// Guest instructions retired when it is taken.
     retired: u16,
+    /// Words of the log that it publishes.
     words: u16,
-    /// Whether the log is open.
-    logging: bool,
+    /// The log, if it is not closed.
+    log: Option<LogState>,
     to: SideTarget,
 }
 
@@ -51,12 +53,13 @@ impl Builder<'_> {
     }
 
     fn side_exit(&mut self, from: Forward, number: u16, to: SideTarget) {
-        let words = self.log.as_ref().map_or(0, |log| log.words);
+        let log = self.log.as_ref().filter(|_| !self.log_closed);
+        let log = log.map(|log| log.state);
         self.sides.push(SideExit {
             from,
             retired: number + 1,
-            words,
-            logging: self.log.is_some() && !self.log_closed,
+            words: log.map_or(self.unpublished, |log| log.words),
+            log,
             to,
         });
     }
@@ -121,12 +124,14 @@ impl Builder<'_> {
             self.note_control(number, branch);
         }
         if let (Some(log), Terminator::Branch(branch)) = (&mut self.log, terminator) {
-            log.before(&mut self.emit, &mut self.info, number, branch);
+            let borrowed = &mut self.borrowed;
+            log.before(&mut self.emit, &mut self.info, borrowed, number, branch);
         }
         if let Some(log) = &self.log {
-            self.log_words.push(log.words);
-            log.close(&mut self.emit, log.words);
+            self.log_words.push(log.state.words);
+            log.close(&mut self.emit, log.state);
             log.give_back(&mut self.borrowed);
+            self.unpublished = log.state.words;
             self.log_closed = true;
         }
         match terminator {
@@ -142,16 +147,10 @@ impl Builder<'_> {
                 self.emit.exit_at(ExitReason::Emulate, instruction.ip());
             }
             Terminator::Branch(branch) => {
-                self.mark_closed(branch.ip(), number);
+                self.mark(branch.ip(), number);
                 self.branch(number, branch);
             }
         }
-    }
-
-    /// Like [`Self::mark`] after the log has been closed: the words are published already.
-    fn mark_closed(&mut self, pc: u64, retired: u16) {
-        self.mark(pc, retired);
-        self.faults.last_mut().expect("just pushed").log_words = 0;
     }
 
     fn branch(&mut self, number: u16, branch: &Instruction) {
@@ -166,9 +165,6 @@ impl Builder<'_> {
             FlowControl::ConditionalBranch => self.conditional(number, branch),
             FlowControl::Return | FlowControl::IndirectCall | FlowControl::IndirectBranch => {
                 self.load_target(number, branch);
-                if let Some(entry) = self.faults.last_mut() {
-                    entry.log_words = 0;
-                }
                 self.settle(number + 1);
                 self.go_to_rcx();
             }
@@ -211,10 +207,13 @@ impl Builder<'_> {
         if let SideTarget::Missed { expected, .. } = side.to {
             self.emit.lea_self(Gpr::Rcx, expected as i32);
         }
-        if let (Some(log), true) = (&self.log, side.logging) {
-            log.note_early_end(&mut self.emit, side.retired);
-            log.close(&mut self.emit, side.words);
+        if let (Some(log), Some(state)) = (&self.log, side.log) {
+            if state.words > 0 {
+                log.note_early_end(&mut self.emit, side.retired);
+            }
+            log.close(&mut self.emit, state);
         }
+        self.unpublished = side.words;
         match side.to {
             SideTarget::Direct { target, leaves } => self.leave_to(target, side.retired, leaves),
             SideTarget::Missed {

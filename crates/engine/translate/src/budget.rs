@@ -30,8 +30,8 @@ pub(crate) fn better_cut(steps: &[Step]) -> Option<usize> {
 }
 
 impl Builder<'_> {
-    /// Charges what has run, whatever the flags and registers hold. The engine charges for the whole of a one-off block
-    /// before it runs.
+    /// Charges what has run and publishes what was logged, whatever the flags and registers hold. The engine charges for
+    /// the whole of a one-off block before it runs.
     pub(crate) fn settle(&mut self, retired: u16) {
         if self.in_place != InPlace::Nothing {
             self.emit.take_back(self.in_place);
@@ -40,9 +40,8 @@ impl Builder<'_> {
             Scope::Cached { .. } => -i32::from(retired),
             Scope::OneOff { .. } => self.count as i32 - i32::from(retired),
         };
-        if due != 0 {
-            self.emit.charge(due);
-        }
+        let words = std::mem::take(&mut self.unpublished);
+        self.emit.charge(due, words);
     }
 
     /// Leaves for a known guest address after so many instructions of the path.
