@@ -1,12 +1,13 @@
 //! The blocks of the cache, their links, and the guest pages they were made from.
 
+use crate::guesses::Guesses;
 use crate::memory::{CacheMemoryError, CodeCopy, CodeMemory};
 use crate::tables::Tables;
 use rustc_hash::{FxHashMap, FxHashSet};
 use verdict_cpu::layout::{CACHE_FREE, CACHE_LEN, CACHE_START, PAGE};
 use verdict_translate::{
-    Block, ControlMark, FaultEntry, Instrumentation, LoggedAccess, Request, Scope, TranslateError,
-    Way, indirect_pad, prelude, translate,
+    Block, ControlMark, FaultEntry, Guess, Instrumentation, LoggedAccess, Request, Scope,
+    TranslateError, Way, indirect_pad, prelude, translate,
 };
 
 /// Names a block of the current generation of the cache.
@@ -160,6 +161,7 @@ pub struct CodeCache {
     one_offs: FxHashMap<(u64, u32), OneOffBlock>,
     /// Conditional branches that usually go the other way than by default.
     ways: FxHashMap<u64, Way>,
+    pub(crate) guesses: Guesses,
     /// Guest instructions before which blocks stop.
     watched: FxHashSet<u64>,
     /// Where functions begin whose arguments are logged.
@@ -190,6 +192,8 @@ pub struct GuestCode<'a> {
     pub fetch: &'a dyn Fn(u64, &mut [u8]) -> usize,
     /// A word of data.
     pub read_word: &'a dyn Fn(u64) -> Option<u64>,
+    /// The general registers of the thread that is about to run the code.
+    pub registers: &'a [u64; 16],
 }
 
 impl CodeCache {
@@ -212,6 +216,7 @@ impl CodeCache {
             one_off: None,
             one_offs: FxHashMap::default(),
             ways: FxHashMap::default(),
+            guesses: Guesses::default(),
             watched: FxHashSet::default(),
             noted: FxHashSet::default(),
             stats: CacheStats::default(),
@@ -242,6 +247,11 @@ impl CodeCache {
             control: &entry.control,
             pcs: &entry.pcs,
         }
+    }
+
+    /// Whether a block has not been forgotten.
+    pub(crate) fn is_live(&self, block: BlockId) -> bool {
+        self.entries[block.0 as usize].live
     }
 
     /// Number of guest instructions of a block.
@@ -280,6 +290,8 @@ impl CodeCache {
             instrumentation: self.instrumentation,
             fetch: guest.fetch,
             read_word: guest.read_word,
+            registers: Some(guest.registers),
+            guess: &|branch| self.guesses.guess(branch),
             usual_way: &|branch| self.ways.get(&branch).copied(),
             watched: &|pc| self.watched.contains(&pc),
             noted: &|pc| self.noted.contains(&pc),
@@ -298,6 +310,7 @@ impl CodeCache {
             leaves: link.leaves,
             linked: false,
         }));
+        self.guesses.add(id, host, &block.misses);
         let ranges: Box<[_]> = [block.ranges, block.ahead].concat().into();
         for page in pages(&ranges) {
             self.by_page.entry(page).or_default().push(id);
@@ -360,7 +373,7 @@ impl CodeCache {
     }
 
     /// Forgets one block and takes it off its pages.
-    fn drop_block(&mut self, block: BlockId) {
+    pub(crate) fn drop_block(&mut self, block: BlockId) {
         for page in self.guest_pages(block) {
             if let Some(blocks) = self.by_page.get_mut(&page) {
                 blocks.retain(|other| *other != block);
@@ -381,7 +394,7 @@ impl CodeCache {
         self.patch_jump(patch, host);
     }
 
-    fn patch_jump(&mut self, patch: u64, to: u64) {
+    pub(crate) fn patch_jump(&mut self, patch: u64, to: u64) {
         let distance = to.wrapping_sub(patch + 4) as i64 as i32;
         self.memory.write(patch, &distance.to_le_bytes());
     }
@@ -452,6 +465,8 @@ impl CodeCache {
             instrumentation: self.instrumentation,
             fetch: guest.fetch,
             read_word: guest.read_word,
+            registers: None,
+            guess: &|_| Guess::Never,
             usual_way: &|branch| self.ways.get(&branch).copied(),
             watched: &|pc| self.watched.contains(&pc),
             noted: &|pc| self.noted.contains(&pc),
@@ -605,6 +620,7 @@ impl CodeCache {
         self.by_pc.clear();
         self.by_page.clear();
         self.links.clear();
+        self.guesses.flush();
         self.tables.clear();
         self.memory.truncate(BLOCKS_START);
         self.stats.flushes += 1;

@@ -5,6 +5,7 @@
 //! guest instruction for as long as anything can refer to it.
 
 mod blocks;
+mod guesses;
 mod memory;
 mod tables;
 

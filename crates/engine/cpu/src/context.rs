@@ -52,6 +52,9 @@ pub enum ExitReason {
     Fault = 7,
     /// The instruction at rip is watched and has not run.
     Watch = 8,
+    /// A branch did not go where it was guessed to; [`Context::target`] holds where it goes, [`Context::exit_arg`] names the
+    /// guess.
+    Missed = 9,
 }
 
 impl ExitReason {
@@ -59,7 +62,7 @@ impl ExitReason {
     pub fn from_raw(raw: u64) -> Option<Self> {
         use ExitReason::*;
         [
-            Link, Indirect, Syscall, Emulate, Budget, OneOff, Fault, Watch,
+            Link, Indirect, Syscall, Emulate, Budget, OneOff, Fault, Watch, Missed,
         ]
         .into_iter()
         .find(|r| *r as u64 == raw)
@@ -70,14 +73,15 @@ impl ExitReason {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Context {
-    // What running code uses all the time, in one cache line (the log uses a second one).
+    // What running code uses all the time, in one cache line.
     /// Instructions that may still retire, less the translator's reserve: while it is not negative, any block may run
-    /// as a whole. While translated code runs it is in vector register 15, but for blocks that need that register.
+    /// as a whole. While translated code runs it is in the low half of vector register 15, but for blocks that need that
+    /// register.
     pub budget: i64,
+    /// Where the next word of the access log goes. While translated code runs it is in the other half.
+    pub log_next: u64,
     /// Registers that translated code has borrowed.
     pub borrowed: [u64; 6],
-    /// Where the next word of the access log goes.
-    pub log_next: u64,
     /// General registers while the guest does not run.
     pub gpr: [u64; 16],
     /// Guest instruction pointer, valid as the exit reason says.

@@ -1,4 +1,4 @@
-//! The budget in the guest's place: what a fault in translated code finds in vector register 15.
+//! Budget and log in the guest's place: what a fault in translated code finds in vector register 15.
 
 use crate::context::VectorSlot;
 use std::arch::x86_64::__cpuid_count;
@@ -23,27 +23,39 @@ struct Part {
 /// What of the guest's vector register 15 is where it belongs while translated code runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum InPlace {
-    /// Nothing: the budget is there, and the guest's own is in [`crate::Context::guest_vector`].
+    /// Nothing: budget and log are there, and the guest's own is in [`crate::Context::guest_vector`].
     #[default]
     Nothing,
-    /// Its low 16 bytes; the others are in [`crate::Context::guest_vector`], the budget in the context.
+    /// Its low 16 bytes; the others are in [`crate::Context::guest_vector`], budget and log in the context.
     Low,
-    /// All of it; the budget is in the context.
+    /// All of it; budget and log are in the context.
     Whole,
 }
 
-/// Puts the guest's own register into the image of a thread that was interrupted in translated code. Returns the budget,
-/// if that was in its place.
+/// What is in vector register 15 while translated code runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Counters {
+    /// See [`crate::Context::budget`].
+    pub budget: i64,
+    /// See [`crate::Context::log_next`].
+    pub log_next: u64,
+}
+
+/// Puts the guest's own register into the image of a thread that was interrupted in translated code. Returns what was
+/// in its place.
 pub fn restore_vector(
     image: &mut [u8],
     guest: &VectorSlot,
     in_place: InPlace,
     xsave_mask: u64,
-) -> Option<i64> {
+) -> Option<Counters> {
     let mut present = word(image, PRESENT);
-    let budget = match in_place {
-        InPlace::Nothing if present & 2 != 0 => Some(word(image, XMM15) as i64),
-        InPlace::Nothing => Some(0),
+    let counter = |at| if present & 2 != 0 { word(image, at) } else { 0 };
+    let counters = match in_place {
+        InPlace::Nothing => Some(Counters {
+            budget: counter(XMM15) as i64,
+            log_next: counter(XMM15 + 8),
+        }),
         InPlace::Low => None,
         InPlace::Whole => return None,
     };
@@ -61,7 +73,7 @@ pub fn restore_vector(
         image[part.at..part.at + value.len()].copy_from_slice(value);
     }
     image[PRESENT..PRESENT + 8].copy_from_slice(&present.to_le_bytes());
-    budget
+    counters
 }
 
 /// The parts of the register, the lowest first.

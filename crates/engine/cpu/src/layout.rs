@@ -23,10 +23,15 @@ pub const CACHE_SIGN: u64 = CACHE_START + 0xc0;
 pub const CACHE_CHARGES: u64 = CACHE_START + 0x100;
 /// Largest amount that is added to or taken off the budget at once.
 pub const CHARGE_MAX: i32 = 32;
+/// The same for paths that log: pairs of an amount and how many bytes the log grows by. For each number of words, from 0 to
+/// [`LOGGED_MAX`], the amounts from 0 to -[`CHARGE_MAX`].
+pub const CACHE_LOGGED_CHARGES: u64 = CACHE_START + 0x1000;
+/// Most words of the log that are counted at once.
+pub const LOGGED_MAX: u64 = 63;
 /// Where every way out of translated code ends: takes the budget out of its register and leaves.
 pub const CACHE_LEAVE: u64 = CACHE_START + 0x800;
 /// Where the code that differs from run to run begins.
-pub const CACHE_FREE: u64 = CACHE_START + 0x1000;
+pub const CACHE_FREE: u64 = CACHE_LOGGED_CHARGES + 16 * (LOGGED_MAX + 1) * (CHARGE_MAX as u64 + 1);
 /// Bytes reserved for the code cache.
 pub const CACHE_LEN: u64 = 0x1000_0000;
 

@@ -16,7 +16,7 @@ mod signal;
 
 pub use context::{Context, ExitReason, GPR_NAMES, Gpr, VectorSlot, offset};
 pub use copy::{copy_from_guest, copy_to_guest};
-pub use counter::{InPlace, restore_vector};
+pub use counter::{Counters, InPlace, restore_vector};
 pub use enter::{
     EntryPoints, enter, enter_translated, entry_points, read_gs_base, vfork, write_gs_base,
 };

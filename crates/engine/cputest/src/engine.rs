@@ -131,6 +131,12 @@ fn run_blocks(
                     machine.cache.make_indirect(block);
                 }
             }
+            Some(ExitReason::Missed) => {
+                let context = machine.context();
+                context.rip = context.target;
+                let name = context.exit_arg;
+                machine.cache.missed(name);
+            }
             Some(ExitReason::OneOff | ExitReason::Budget) => {}
             Some(ExitReason::Syscall) if machine.context().rip == program.end + 2 => {
                 return Stop::Over;
@@ -162,9 +168,11 @@ fn block(
     if let Some(block) = machine.cache.lookup(pc) {
         return Ok(machine.cache.host_address(block));
     }
+    let registers = machine.context().gpr;
     let guest = GuestCode {
         fetch: &|address, buffer| program.fetch(address, buffer),
         read_word: &read_word,
+        registers: &registers,
     };
     let block = machine.cache.insert(pc, entrance, &guest)?;
     Ok(machine.cache.host_address(block))
@@ -179,9 +187,11 @@ fn one_off(
     // The log of an earlier one-off block refers to code that is about to be replaced.
     drain(machine, logged);
     let pc = machine.context().rip;
+    let registers = machine.context().gpr;
     let guest = GuestCode {
         fetch: &|address, buffer| program.fetch(address, buffer),
         read_word: &read_word,
+        registers: &registers,
     };
     let made = machine.cache.one_off(pc, instructions, &guest)?;
     machine.context().budget += -i64::from(made.instructions);

@@ -212,8 +212,9 @@ impl Machine {
         }
         let (guest, in_place) = (&context.guest_vector, site.entry.in_place);
         let mask = context.xsave_mask;
-        if let Some(budget) = restore_vector(&mut state.vectors, guest, in_place, mask) {
-            context.budget = budget;
+        if let Some(counters) = restore_vector(&mut state.vectors, guest, in_place, mask) {
+            context.budget = counters.budget;
+            context.log_next = counters.log_next;
         }
         // A breakpoint has been executed when it is told.
         let executed = if trapped { frame.rip() - site.host } else { 0 };

@@ -102,13 +102,6 @@ impl Executor {
         context.rflags = rflags & !0x10100; // TF, RF
         context.guest_fs = fs_base;
         context.exit_reason = ExitReason::Fault as u64;
-        if site.entry.log_words > 0 {
-            // The block was interrupted while logging: note how far it came.
-            let header = context.log_next as *mut u64;
-            // SAFETY: the block has written its header word there.
-            unsafe { *header |= (u64::from(site.entry.retired) + 1) << 32 };
-            context.log_next += 8 * u64::from(site.entry.log_words);
-        }
         let area = context.xsave_area as *mut u8;
         if vectors != 0 {
             // SAFETY: the kernel's frame holds a standard XSAVE image of the same size; the area is the thread's own.
@@ -119,8 +112,16 @@ impl Executor {
         // SAFETY: the area has `len` bytes and is the current thread's.
         let image = unsafe { std::slice::from_raw_parts_mut(area, len) };
         let (guest, in_place) = (&context.guest_vector, site.entry.in_place);
-        if let Some(budget) = restore_vector(image, guest, in_place, context.xsave_mask) {
-            context.budget = budget;
+        if let Some(counters) = restore_vector(image, guest, in_place, context.xsave_mask) {
+            context.budget = counters.budget;
+            context.log_next = counters.log_next;
+        }
+        if site.entry.log_words > 0 {
+            // The block was interrupted while logging: note how far it came.
+            let header = context.log_next as *mut u64;
+            // SAFETY: the block has written its header word there.
+            unsafe { *header |= (u64::from(site.entry.retired) + 1) << 32 };
+            context.log_next += 8 * u64::from(site.entry.log_words);
         }
         context.budget += site.due - i64::from(trapped);
         self.fault = Some(HostFault {

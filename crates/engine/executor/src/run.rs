@@ -498,6 +498,12 @@ impl Executor {
                 ExitReason::Fault => return Slice::Fault,
                 ExitReason::Link => self.follow_link(),
                 ExitReason::Indirect => self.follow_indirect(),
+                ExitReason::Missed => {
+                    let context = self.context();
+                    context.rip = context.target;
+                    let name = context.exit_arg;
+                    self.cache.missed(name);
+                }
                 ExitReason::OneOff | ExitReason::Budget | ExitReason::Watch => {}
             }
         }
@@ -544,10 +550,12 @@ impl Executor {
         if self.cache.is_full() {
             self.drain_log();
         }
+        let registers = self.context().gpr;
         let memory = &self.kernel.memory;
         let guest = GuestCode {
             fetch: &|address, buffer| fetch(memory, address, buffer),
             read_word: &|address| memory.read_u64(address).ok(),
+            registers: &registers,
         };
         let block = self.cache.insert(pc, entrance, &guest)?;
         if let Some(events) = &mut self.events {
@@ -566,10 +574,12 @@ impl Executor {
     fn one_off(&mut self, pc: u64, instructions: u32) -> Result<u64, TranslateError> {
         // The log of an earlier one-off block refers to code that is about to be replaced.
         self.drain_log();
+        let registers = self.context().gpr;
         let memory = &self.kernel.memory;
         let guest = GuestCode {
             fetch: &|address, buffer| fetch(memory, address, buffer),
             read_word: &|_| None,
+            registers: &registers,
         };
         let made = self.cache.one_off(pc, instructions, &guest)?;
         if let Some(events) = &mut self.events {

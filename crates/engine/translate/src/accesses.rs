@@ -3,13 +3,13 @@
 //! Per run of a block the log gets one header word (the block's id) and then one word per distinct address
 //! base. What is constant (displacements, sizes, kinds) stays with the block: see [`LoggedAccess`]. So does what is added to a
 //! base between two accesses, and from which register it was copied: rounds of a loop that a block holds share
-//! their words (see [`crate::bases`]). The log's position and a scratch value live in registers that the block does not use.
+//! their words (see [`crate::bases`]). The log's position and a scratch value live in registers that the block does not use,
+//! from where they are needed first: a path that has not come by an access has no header either.
 //!
 //! Not logged: pushes and pops (a thread's own), and gathers and scatters, whose addresses no single word describes; and
 //! with [`Instrumentation::Accesses`], accesses through fs and gs and through rsp without an index.
 //!
-//! A repeated string instruction is logged by where it begins and its count: the direction flag is not in the log. A
-//! branch logs what it reads before it runs, so one that faults has logged an access that did not happen.
+//! A repeated string instruction is logged by where it begins and its count: the direction flag is not in the log.
 
 use crate::bases::{Bases, Known, Sum};
 use crate::block::{Borrowed, Instrumentation};
@@ -20,7 +20,7 @@ use iced_x86::{
     Code, CodeSize, Instruction, InstructionInfoFactory, MemoryOperand, OpAccess, OpKind, Register,
     UsedMemory,
 };
-use verdict_cpu::{Gpr, offset};
+use verdict_cpu::{Gpr, InPlace, offset};
 
 /// Whether bytes are read, written, or both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,13 +110,23 @@ pub(crate) const SLOT_SCRATCH: usize = 5;
 pub(crate) struct AccessLog {
     pointer: Gpr,
     scratch: Gpr,
-    /// Words used so far, the header included.
-    pub(crate) words: u16,
+    block_id: u32,
+    in_place: InPlace,
+    pub(crate) state: LogState,
     /// What of the registers' values has been logged.
     bases: Bases,
     level: Instrumentation,
     pub(crate) accesses: Vec<LoggedAccess>,
     pub(crate) control: Vec<ControlMark>,
+}
+
+/// How far a path has come with its log.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct LogState {
+    /// Words used so far, the header included; 0 if there is none yet.
+    pub(crate) words: u16,
+    /// Whether the register for scratch values is borrowed.
+    scratch: bool,
 }
 
 /// How many of the instructions leave two registers free for the log.
@@ -144,25 +154,20 @@ fn two_free(mut used: GprSet) -> Option<(Gpr, Gpr)> {
 }
 
 impl AccessLog {
-    /// Borrows two registers outside `used` and writes the header.
-    pub(crate) fn open(
-        emit: &mut Emitter,
+    /// A log in registers outside `used`.
+    pub(crate) fn new(
         used: GprSet,
         block_id: u32,
         level: Instrumentation,
-        borrowed: &mut Borrowed,
+        in_place: InPlace,
     ) -> Option<AccessLog> {
         let (pointer, scratch) = two_free(used)?;
-        emit.store(offset::borrowed(SLOT_POINTER), pointer);
-        emit.store(offset::borrowed(SLOT_SCRATCH), scratch);
-        borrowed.lend(SLOT_POINTER, pointer);
-        borrowed.lend(SLOT_SCRATCH, scratch);
-        emit.load(pointer, offset::LOG_NEXT);
-        emit.store_small_at(pointer, 0, block_id);
         Some(AccessLog {
             pointer,
             scratch,
-            words: 1,
+            block_id,
+            in_place,
+            state: LogState::default(),
             bases: Bases::default(),
             level,
             accesses: Vec::new(),
@@ -170,11 +175,32 @@ impl AccessLog {
         })
     }
 
+    /// Borrows the first register and writes the header, if that has not been done yet.
+    pub(crate) fn open(&mut self, emit: &mut Emitter, borrowed: &mut Borrowed) {
+        if self.state.words > 0 {
+            return;
+        }
+        emit.store(offset::borrowed(SLOT_POINTER), self.pointer);
+        borrowed.lend(SLOT_POINTER, self.pointer);
+        emit.load_log_next(self.pointer, self.in_place);
+        emit.store_small_at(self.pointer, 0, self.block_id);
+        self.state.words = 1;
+    }
+
+    /// Borrows the other register.
+    fn borrow_scratch(&mut self, emit: &mut Emitter, borrowed: &mut Borrowed) {
+        if !std::mem::replace(&mut self.state.scratch, true) {
+            emit.store(offset::borrowed(SLOT_SCRATCH), self.scratch);
+            borrowed.lend(SLOT_SCRATCH, self.scratch);
+        }
+    }
+
     /// Logs what the instruction is about to access.
     pub(crate) fn before(
         &mut self,
         emit: &mut Emitter,
         info: &mut InstructionInfoFactory,
+        borrowed: &mut Borrowed,
         number: u16,
         instruction: &Instruction,
     ) {
@@ -185,12 +211,16 @@ impl AccessLog {
             .copied()
             .filter(|m| is_logged(m, instruction, self.level))
             .collect();
+        if memory.is_empty() {
+            return;
+        }
+        self.open(emit, borrowed);
         // The same prefixes mean other things elsewhere (XACQUIRE, XRELEASE, BND).
         let repeated = instruction.is_string_instruction()
             && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
-        let repeat = (repeated && !memory.is_empty()).then(|| self.register_word(emit, Gpr::Rcx));
+        let repeat = repeated.then(|| self.register_word(emit, Gpr::Rcx));
         for operand in &memory {
-            let (base, displacement) = self.address(emit, operand);
+            let (base, displacement) = self.address(emit, borrowed, operand);
             let bit = bit_register(instruction).map(|register| BitOffset {
                 word: self.register_word(emit, register),
             });
@@ -223,12 +253,14 @@ impl AccessLog {
         emit.store_half_at(self.pointer, 4, u32::from(retired) + 1);
     }
 
-    /// Publishes the first `words` words and restores the registers.
-    pub(crate) fn close(&self, emit: &mut Emitter, words: u16) {
-        emit.lea_self(self.pointer, 8 * i32::from(words));
-        emit.store(offset::LOG_NEXT, self.pointer);
-        emit.load(self.pointer, offset::borrowed(SLOT_POINTER));
-        emit.load(self.scratch, offset::borrowed(SLOT_SCRATCH));
+    /// Restores the registers that were borrowed then.
+    pub(crate) fn close(&self, emit: &mut Emitter, then: LogState) {
+        if then.words > 0 {
+            emit.load(self.pointer, offset::borrowed(SLOT_POINTER));
+        }
+        if then.scratch {
+            emit.load(self.scratch, offset::borrowed(SLOT_SCRATCH));
+        }
     }
 
     /// From here on the registers are the guest's again.
@@ -237,7 +269,12 @@ impl AccessLog {
         borrowed.give_back(SLOT_SCRATCH);
     }
 
-    fn address(&mut self, emit: &mut Emitter, operand: &UsedMemory) -> (AddressWord, u64) {
+    fn address(
+        &mut self,
+        emit: &mut Emitter,
+        borrowed: &mut Borrowed,
+        operand: &UsedMemory,
+    ) -> (AddressWord, u64) {
         let wide = operand.address_size() == CodeSize::Code64;
         match (gpr_of(operand.base()), operand.index()) {
             (None, Register::None) => (AddressWord::Constant, operand.displacement()),
@@ -256,6 +293,7 @@ impl AccessLog {
                     let displacement = operand.displacement().wrapping_add(known.moved as u64);
                     return (AddressWord::Logged(known.word), displacement);
                 }
+                self.borrow_scratch(emit, borrowed);
                 let word = self.computed_word(emit, operand);
                 if let Some(sum) = sum {
                     self.bases.logged_sum(sum, word, operand.displacement());
@@ -271,7 +309,8 @@ impl AccessLog {
     }
 
     /// A word with what lies at the stack pointer.
-    pub(crate) fn stack_top_word(&mut self, emit: &mut Emitter) -> u16 {
+    pub(crate) fn stack_top_word(&mut self, emit: &mut Emitter, borrowed: &mut Borrowed) -> u16 {
+        self.borrow_scratch(emit, borrowed);
         let top = MemoryOperand::with_base(Register::RSP);
         let load = Instruction::with2(Code::Mov_r64_rm64, register_of(self.scratch), top)
             .expect("mov takes any memory operand");
@@ -330,9 +369,9 @@ impl AccessLog {
     }
 
     fn append(&mut self, emit: &mut Emitter, register: Gpr) -> u16 {
-        let word = self.words;
+        let word = self.state.words;
         emit.store_at(self.pointer, 8 * i32::from(word), register);
-        self.words += 1;
+        self.state.words += 1;
         word - 1
     }
 }

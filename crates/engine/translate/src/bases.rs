@@ -134,14 +134,14 @@ impl Bases {
 
 /// A register gets what one has, and so much more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Change {
-    to: Gpr,
-    from: Gpr,
-    by: i64,
+pub(crate) struct Change {
+    pub(crate) to: Gpr,
+    pub(crate) from: Gpr,
+    pub(crate) by: i64,
 }
 
 /// What an instruction does to one register of full width, if that is known beforehand.
-fn change_by(instruction: &Instruction) -> Option<Change> {
+pub(crate) fn change_by(instruction: &Instruction) -> Option<Change> {
     use Mnemonic::*;
     let first = instruction.op0_register();
     let stack = Some(Change {

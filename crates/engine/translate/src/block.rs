@@ -4,6 +4,7 @@ use crate::accesses::{LoggedAccess, prefix_with_free_registers};
 use crate::budget::better_cut;
 use crate::builder::Builder;
 use crate::control::{ControlMark, registers_noted};
+use crate::guess::Guess;
 use crate::operands::{GprSet, registers_used};
 use crate::trace::{Step, Terminator, Way, Window, decode};
 use iced_x86::{Instruction, InstructionInfoFactory};
@@ -59,6 +60,10 @@ pub struct Request<'a> {
     pub fetch: &'a dyn Fn(u64, &mut [u8]) -> usize,
     /// Reads a word of guest data, to guess where a jump through it goes.
     pub read_word: &'a dyn Fn(u64) -> Option<u64>,
+    /// The general registers, if the guest is about to run the block for the first time.
+    pub registers: Option<&'a [u64; 16]>,
+    /// What is known of where the return or indirect branch at an address goes.
+    pub guess: &'a dyn Fn(u64) -> Guess,
     /// Which way the conditional branch at an address usually goes, where that is known.
     pub usual_way: &'a dyn Fn(u64) -> Option<Way>,
     /// Whether the engine wants to look before the instruction at an address runs. A one-off block passes its first
@@ -81,6 +86,17 @@ pub struct Link {
     pub retired: u16,
     /// For a way off the path: the conditional branch, and the way that the path follows.
     pub leaves: Option<(u64, Way)>,
+}
+
+/// A way out of a block where a branch does not go where it was guessed to. Until it is settled it leads to the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Miss {
+    /// Guest address of the branch.
+    pub branch: u64,
+    /// The guess.
+    pub expected: u64,
+    /// Offset in the block of a jump's rel32: 0 there lets the target be looked up. Its address is the engine's name for it.
+    pub patch: u32,
 }
 
 /// Which registers are kept in which slot of [`verdict_cpu::Context::borrowed`] at some point.
@@ -143,6 +159,8 @@ pub struct Block {
     pub cold: Vec<u8>,
     /// Direct branches, numbered from [`Scope::Cached::first_link`].
     pub links: Vec<Link>,
+    /// Where guesses fail.
+    pub misses: Vec<Miss>,
     /// By host offset, ascending.
     pub faults: Vec<FaultEntry>,
     /// What the block logs, in order.

@@ -1,11 +1,12 @@
 //! How a path leaves a block and comes into it: branches, calls, returns, and the cold code behind them.
 
-use crate::block::{Link, Scope};
-use crate::budget::{JRCXZ, SHORT_JUMP};
+use crate::accesses::LogState;
+use crate::block::{Link, Miss, Scope};
+use crate::budget::{JRCXZ, JUMP_LEN, SHORT_JUMP};
 use crate::builder::Builder;
 use crate::emit::Forward;
 use crate::operands::{load_branch_target, load_branch_target_at_rcx};
-use crate::trace::{Terminator, Way};
+use crate::trace::{Known, Terminator, Way};
 use iced_x86::{Code, ConditionCode, FlowControl, Instruction};
 use verdict_cpu::{ExitReason, Gpr, layout, offset};
 
@@ -14,9 +15,10 @@ pub(crate) struct SideExit {
     from: Forward,
     /// Guest instructions retired when it is taken.
     retired: u16,
+    /// Words of the log that it publishes.
     words: u16,
-    /// Whether the log is open.
-    logging: bool,
+    /// The log, if it is not closed.
+    log: Option<LogState>,
     to: SideTarget,
 }
 
@@ -26,8 +28,12 @@ pub(crate) enum SideTarget {
         target: u64,
         leaves: Option<(u64, Way)>,
     },
-    /// rcx holds the guest target less this; the guest's rcx is in slot 0.
-    Missed(u64),
+    /// rcx holds the guest target of the branch less the expected one; the guest's rcx is in slot 0.
+    Missed {
+        branch: Instruction,
+        expected: u64,
+        known: Known,
+    },
 }
 
 impl Builder<'_> {
@@ -47,24 +53,36 @@ impl Builder<'_> {
     }
 
     fn side_exit(&mut self, from: Forward, number: u16, to: SideTarget) {
-        let words = self.log.as_ref().map_or(0, |log| log.words);
+        let log = self.log.as_ref().filter(|_| !self.log_closed);
+        let log = log.map(|log| log.state);
         self.sides.push(SideExit {
             from,
             retired: number + 1,
-            words,
-            logging: self.log.is_some() && !self.log_closed,
+            words: log.map_or(self.unpublished, |log| log.words),
+            log,
             to,
         });
     }
 
-    /// A branch through memory or the stack: goes on if it goes where it is expected to.
-    pub(crate) fn expected(&mut self, number: u16, branch: &Instruction, target: u64) {
+    /// A branch whose target is computed: goes on if that is what it is expected to be.
+    pub(crate) fn expected(
+        &mut self,
+        number: u16,
+        branch: &Instruction,
+        target: u64,
+        known: Known,
+    ) {
         self.load_target(number, branch);
         self.emit.lea_self(Gpr::Rcx, -(target as i64) as i32);
-        self.emit.raw(&[JRCXZ, 5]);
+        self.emit.raw(&[JRCXZ, JUMP_LEN]);
         let from = self.emit.jump();
         self.emit.load(Gpr::Rcx, offset::borrowed(0));
-        self.side_exit(from, number, SideTarget::Missed(target));
+        let to = SideTarget::Missed {
+            branch: *branch,
+            expected: target,
+            known,
+        };
+        self.side_exit(from, number, to);
     }
 
     /// Puts the guest target of a return or indirect branch into rcx (the guest's own goes to slot 0) and does
@@ -106,12 +124,14 @@ impl Builder<'_> {
             self.note_control(number, branch);
         }
         if let (Some(log), Terminator::Branch(branch)) = (&mut self.log, terminator) {
-            log.before(&mut self.emit, &mut self.info, number, branch);
+            let borrowed = &mut self.borrowed;
+            log.before(&mut self.emit, &mut self.info, borrowed, number, branch);
         }
         if let Some(log) = &self.log {
-            self.log_words.push(log.words);
-            log.close(&mut self.emit, log.words);
+            self.log_words.push(log.state.words);
+            log.close(&mut self.emit, log.state);
             log.give_back(&mut self.borrowed);
+            self.unpublished = log.state.words;
             self.log_closed = true;
         }
         match terminator {
@@ -127,16 +147,10 @@ impl Builder<'_> {
                 self.emit.exit_at(ExitReason::Emulate, instruction.ip());
             }
             Terminator::Branch(branch) => {
-                self.mark_closed(branch.ip(), number);
+                self.mark(branch.ip(), number);
                 self.branch(number, branch);
             }
         }
-    }
-
-    /// Like [`Self::mark`] after the log has been closed: the words are published already.
-    fn mark_closed(&mut self, pc: u64, retired: u16) {
-        self.mark(pc, retired);
-        self.faults.last_mut().expect("just pushed").log_words = 0;
     }
 
     fn branch(&mut self, number: u16, branch: &Instruction) {
@@ -151,10 +165,8 @@ impl Builder<'_> {
             FlowControl::ConditionalBranch => self.conditional(number, branch),
             FlowControl::Return | FlowControl::IndirectCall | FlowControl::IndirectBranch => {
                 self.load_target(number, branch);
-                if let Some(entry) = self.faults.last_mut() {
-                    entry.log_words = 0;
-                }
-                self.leave_to_rcx(number + 1);
+                self.settle(number + 1);
+                self.go_to_rcx();
             }
             other => unreachable!("{other:?} does not end a block as a branch"),
         }
@@ -192,17 +204,49 @@ impl Builder<'_> {
     /// Leaves the path early: closes the log, charges what has run, and goes on.
     fn side_stub(&mut self, side: &SideExit) {
         self.emit.bind(side.from);
-        if let SideTarget::Missed(expected) = side.to {
+        if let SideTarget::Missed { expected, .. } = side.to {
             self.emit.lea_self(Gpr::Rcx, expected as i32);
         }
-        if let (Some(log), true) = (&self.log, side.logging) {
-            log.note_early_end(&mut self.emit, side.retired);
-            log.close(&mut self.emit, side.words);
+        if let (Some(log), Some(state)) = (&self.log, side.log) {
+            if state.words > 0 {
+                log.note_early_end(&mut self.emit, side.retired);
+            }
+            log.close(&mut self.emit, state);
         }
+        self.unpublished = side.words;
         match side.to {
             SideTarget::Direct { target, leaves } => self.leave_to(target, side.retired, leaves),
-            SideTarget::Missed(_) => self.leave_to_rcx(side.retired),
+            SideTarget::Missed {
+                branch,
+                expected,
+                known,
+            } => {
+                self.settle(side.retired);
+                if known == Known::Guessed {
+                    self.miss(&branch, expected);
+                }
+                self.go_to_rcx();
+            }
         }
+    }
+
+    /// A guess has failed: the engine hears of it, until it knows enough. The guest's target is in rcx, its rcx in slot 0.
+    fn miss(&mut self, branch: &Instruction, expected: u64) {
+        if matches!(self.request.scope, Scope::OneOff { .. }) {
+            return;
+        }
+        self.emit.jump_to(self.cold.here());
+        let patch = self.emit.offset() as u32 - 4;
+        self.misses.push(Miss {
+            branch: branch.ip(),
+            expected,
+            patch,
+        });
+        let name = self.emit.here() as u32 - 4;
+        self.cold.store(offset::TARGET, Gpr::Rcx);
+        self.cold.load(Gpr::Rcx, offset::borrowed(0));
+        self.cold.store_half(offset::EXIT_ARG, name);
+        self.cold.exit(ExitReason::Missed);
     }
 
     /// The link whose rel32 was emitted last: it leads to the stub that was begun at `stub`, until it is linked.

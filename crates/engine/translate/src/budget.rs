@@ -30,8 +30,8 @@ pub(crate) fn better_cut(steps: &[Step]) -> Option<usize> {
 }
 
 impl Builder<'_> {
-    /// Charges what has run, whatever the flags and registers hold. The engine charges for the whole of a one-off block
-    /// before it runs.
+    /// Charges what has run and publishes what was logged, whatever the flags and registers hold. The engine charges for
+    /// the whole of a one-off block before it runs.
     pub(crate) fn settle(&mut self, retired: u16) {
         if self.in_place != InPlace::Nothing {
             self.emit.take_back(self.in_place);
@@ -40,9 +40,8 @@ impl Builder<'_> {
             Scope::Cached { .. } => -i32::from(retired),
             Scope::OneOff { .. } => self.count as i32 - i32::from(retired),
         };
-        if due != 0 {
-            self.emit.charge(due);
-        }
+        let words = std::mem::take(&mut self.unpublished);
+        self.emit.charge(due, words);
     }
 
     /// Leaves for a known guest address after so many instructions of the path.
@@ -77,9 +76,8 @@ impl Builder<'_> {
         self.link(stub, target, retired, leaves);
     }
 
-    /// Jumps to the guest address in rcx after so many instructions; the guest's rcx is in slot 0.
-    pub(crate) fn leave_to_rcx(&mut self, retired: u16) {
-        self.settle(retired);
+    /// Jumps to the guest address in rcx once what has run is charged; the guest's rcx is in slot 0.
+    pub(crate) fn go_to_rcx(&mut self) {
         if matches!(self.request.scope, Scope::OneOff { .. }) {
             self.emit.store(offset::TARGET, Gpr::Rcx);
             self.emit.load(Gpr::Rcx, offset::borrowed(0));

@@ -2,8 +2,8 @@
 
 use crate::accesses::AccessLog;
 use crate::block::{
-    BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Request, Scope,
-    logged_branch, on_other_pages, ranges, registers_logged,
+    BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Miss, Request,
+    Scope, logged_branch, on_other_pages, ranges, registers_logged,
 };
 use crate::branches::SideExit;
 use crate::counter::{Counter, counter_at};
@@ -34,10 +34,13 @@ pub(crate) struct Builder<'a> {
     pub(crate) in_place: InPlace,
     pub(crate) faults: Vec<FaultEntry>,
     pub(crate) links: Vec<Link>,
+    pub(crate) misses: Vec<Miss>,
     pub(crate) sides: Vec<SideExit>,
     pub(crate) borrowed: Borrowed,
     pub(crate) log: Option<AccessLog>,
     pub(crate) log_closed: bool,
+    /// Words of the log that the next charge publishes.
+    pub(crate) unpublished: u16,
     pub(crate) log_words: Vec<u16>,
     pcs: Vec<u64>,
 }
@@ -63,10 +66,12 @@ impl<'a> Builder<'a> {
             in_place: InPlace::Nothing,
             faults: Vec::with_capacity(BLOCK_INSTRUCTIONS_MAX + 2),
             links: Vec::new(),
+            misses: Vec::new(),
             sides: Vec::new(),
             borrowed: Borrowed::default(),
             log: None,
             log_closed: false,
+            unpublished: 0,
             log_words: Vec::new(),
             pcs: Vec::new(),
         }
@@ -143,6 +148,7 @@ impl<'a> Builder<'a> {
             body: self.body,
             cold: self.cold.bytes,
             links: self.links,
+            misses: self.misses,
             faults: self.faults,
             accesses,
             log_words: self.log_words,
@@ -184,25 +190,32 @@ impl<'a> Builder<'a> {
         {
             used = used.union(registers_logged(self.request, &mut self.info, &instruction));
         }
-        self.log = AccessLog::open(
-            &mut self.emit,
-            used,
-            self.request.block_id,
-            self.request.instrumentation,
-            &mut self.borrowed,
-        );
-        self.log_words.push(1);
+        let instrumentation = self.request.instrumentation;
+        let log = AccessLog::new(used, self.request.block_id, instrumentation, self.in_place);
+        let mut log = log.expect("the path was cut so that two registers are free");
+        if instrumentation == Instrumentation::Everything {
+            // Where the path goes is told, too.
+            log.open(&mut self.emit, &mut self.borrowed);
+        }
+        self.log_words.push(log.state.words);
+        self.log = Some(log);
     }
 
     fn step(&mut self, number: u16, step: &Step) {
         let instruction = step.instruction();
         self.note_control(number, instruction);
         if let Some(log) = &mut self.log {
-            log.before(&mut self.emit, &mut self.info, number, instruction);
+            log.before(
+                &mut self.emit,
+                &mut self.info,
+                &mut self.borrowed,
+                number,
+                instruction,
+            );
         }
         self.mark(instruction.ip(), number);
         if let Some(log) = &self.log {
-            self.log_words.push(log.words);
+            self.log_words.push(log.state.words);
         }
         match step {
             Step::Plain(_, bytes) => self.plain(number, instruction, bytes),
@@ -211,7 +224,9 @@ impl<'a> Builder<'a> {
             Step::Conditional { follows, .. } => {
                 self.conditional_on_path(number, instruction, *follows)
             }
-            Step::Expected { target, .. } => self.expected(number, instruction, *target),
+            Step::Expected { target, known, .. } => {
+                self.expected(number, instruction, *target, *known)
+            }
         }
         if let Some(log) = &mut self.log {
             log.after(&mut self.info, instruction);
@@ -223,7 +238,8 @@ impl<'a> Builder<'a> {
             (&mut self.log, self.request.instrumentation)
         {
             let noted = (self.request.noted)(instruction.ip());
-            log.note_control(&mut self.emit, number, instruction, noted);
+            let (emit, borrowed) = (&mut self.emit, &mut self.borrowed);
+            log.note_control(emit, borrowed, number, instruction, noted);
         }
     }
 

@@ -4,6 +4,7 @@
 //! return and, where a noted function begins, its arguments and where it will return to.
 
 use crate::accesses::AccessLog;
+use crate::block::Borrowed;
 use crate::emit::Emitter;
 use crate::operands::GprSet;
 use iced_x86::{FlowControl, Instruction};
@@ -64,6 +65,7 @@ impl AccessLog {
     pub(crate) fn note_control(
         &mut self,
         emit: &mut Emitter,
+        borrowed: &mut Borrowed,
         number: u16,
         instruction: &Instruction,
         noted: bool,
@@ -72,7 +74,7 @@ impl AccessLog {
             let step = ControlStep::Entry {
                 arguments: ARGUMENT_REGISTERS.map(|register| self.register_word(emit, register)),
                 stack_pointer: self.stack_pointer_word(emit),
-                return_address: self.stack_top_word(emit),
+                return_address: self.stack_top_word(emit, borrowed),
             };
             self.mark(number, step);
         }

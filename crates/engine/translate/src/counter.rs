@@ -1,5 +1,5 @@
-//! The budget in vector register 15: adding to it takes one instruction that touches neither flags nor memory that the
-//! next block waits for. Compiled code seldom uses that register; a block that does puts the guest's own in its place
+//! The budget and the place of the log's next word in vector register 15: adding to both takes one instruction that touches
+//! neither flags nor memory that the next block waits for. Compiled code seldom uses that register; a block that does puts the guest's own in its place
 //! for as long as it runs.
 
 use crate::budget::{JRCXZ, JUMP_LEN};
@@ -102,18 +102,47 @@ fn is_ours(register: Register) -> bool {
 }
 
 impl Emitter {
-    /// `budget += amount`; changes no flags.
-    pub(crate) fn charge(&mut self, amount: i32) {
+    /// `budget += amount`, and so many words more are in the log; changes no flags.
+    pub(crate) fn charge(&mut self, amount: i32, mut words: u16) {
         assert!(amount.abs() <= layout::CHARGE_MAX, "no constant for it");
+        let mut amount = amount;
+        while words > 0 {
+            let now = words.min(layout::LOGGED_MAX as u16);
+            let at_once = amount.min(0);
+            let row = u32::from(now) * (layout::CHARGE_MAX as u32 + 1);
+            let index = row + at_once.unsigned_abs();
+            self.add_counters(layout::CACHE_LOGGED_CHARGES as u32 + 16 * index);
+            (amount, words) = (amount - at_once, words - now);
+        }
+        if amount != 0 {
+            let index = (amount + layout::CHARGE_MAX) as u32;
+            self.add_counters(layout::CACHE_CHARGES as u32 + 16 * index);
+        }
+    }
+
+    /// Adds a pair of words to budget and log.
+    fn add_counters(&mut self, pair: u32) {
         match self.width {
             VectorWidth::Xmm => self.raw(&[0x66, 0x44, 0x0f, 0xd4]), // paddq xmm15, [absolute]
             _ => self.raw(&[0xc5, 0x01, 0xd4]), // vpaddq xmm15, xmm15, [absolute]
         }
-        let index = (amount + layout::CHARGE_MAX) as u32;
-        self.absolute(REGISTER, layout::CACHE_CHARGES as u32 + 16 * index, 0);
+        self.absolute(REGISTER, pair, 0);
     }
 
-    /// Sets the zero flag unless the budget is negative; changes the other flags, too.
+    /// `register = where the log's next word goes`; changes no flags.
+    pub(crate) fn load_log_next(&mut self, register: Gpr, in_place: InPlace) {
+        if in_place != InPlace::Nothing {
+            return self.load(register, offset::LOG_NEXT);
+        }
+        let (low, high) = (register as u8 & 7, register as u8 >> 3);
+        match self.width {
+            VectorWidth::Xmm => self.raw(&[0x66, 0x4c | high, 0x0f, 0x3a, 0x16]), // pextrq register, xmm15, 1
+            _ => self.raw(&[0xc4, 0x63 ^ high << 5, 0xf9, 0x16]),
+        }
+        self.raw(&[0xc0 | (REGISTER & 7) << 3 | low, 1]);
+    }
+
+    /// Sets the zero flag unless the budget is negative; changes the other flags, too. The log's place never is.
     pub(crate) fn test_budget(&mut self) {
         match self.width {
             VectorWidth::Xmm => {
@@ -132,13 +161,13 @@ impl Emitter {
         }
     }
 
-    /// Puts the budget into the context, and the guest's own register, or the low part of it, in its place.
+    /// Puts budget and log into the context, and the guest's own register, or the low part of it, in its place.
     ///
     /// To load the upper part marks the upper parts of all registers as used, until VZEROUPPER. Intel's processors take more than
     /// a hundred cycles each time they come from instructions that know these parts to others that do not, while they
     /// are used; so a guest that does not use them must not be given any.
     pub(crate) fn put_aside(&mut self, in_place: InPlace) {
-        self.store_budget();
+        self.store_counters();
         self.load_vector(in_place);
     }
 
@@ -168,8 +197,8 @@ impl Emitter {
     pub(crate) fn take_back(&mut self, in_place: InPlace) {
         self.store_vector(in_place);
         match self.width {
-            VectorWidth::Xmm => self.raw(&[0xf3, 0x44, 0x0f, 0x7e]), // movq xmm15, [absolute]
-            _ => self.raw(&[0xc5, 0x7a, 0x7e]),
+            VectorWidth::Xmm => self.raw(&[0x66, 0x44, 0x0f, 0x6f]), // movdqa xmm15, [absolute]
+            _ => self.raw(&[0xc5, 0x7a, 0x6f]),                      // vmovdqu xmm15, [absolute]
         }
         self.absolute(REGISTER, offset::BUDGET, 0);
     }
@@ -180,10 +209,10 @@ impl Emitter {
         self.store_vector(InPlace::Whole);
     }
 
-    fn store_budget(&mut self) {
+    fn store_counters(&mut self) {
         match self.width {
-            VectorWidth::Xmm => self.raw(&[0x66, 0x44, 0x0f, 0xd6]), // movq [absolute], xmm15
-            _ => self.raw(&[0xc5, 0x79, 0xd6]),
+            VectorWidth::Xmm => self.raw(&[0x66, 0x44, 0x0f, 0x7f]), // movdqa [absolute], xmm15
+            _ => self.raw(&[0xc5, 0x7a, 0x7f]),                      // vmovdqu [absolute], xmm15
         }
         self.absolute(REGISTER, offset::BUDGET, 0);
     }
@@ -232,7 +261,10 @@ mod tests {
     fn text(width: VectorWidth) -> Vec<String> {
         let mut emit = Emitter::new(layout::CACHE_FREE);
         emit.width = width;
-        emit.charge(-3);
+        emit.charge(-3, 0);
+        emit.charge(-3, 2);
+        emit.load_log_next(Gpr::Rsi, InPlace::Nothing);
+        emit.load_log_next(Gpr::R14, InPlace::Nothing);
         emit.test_budget();
         emit.budget_is_negative();
         emit.put_aside(InPlace::Low);
@@ -258,45 +290,76 @@ mod tests {
             text(VectorWidth::Xmm),
             [
                 "paddq xmm15,[400002D0h]",
+                "paddq xmm15,[40001450h]",
+                "pextrq rsi,xmm15,1",
+                "pextrq r14,xmm15,1",
                 "ptest xmm15,[400000C0h]",
                 "movmskpd ecx,xmm15",
-                "movq [7FF00000h],xmm15",
+                "movdqa [7FF00000h],xmm15",
                 "movdqa xmm15,[7FF00140h]",
                 "movdqa [7FF00140h],xmm15",
                 "movdqa [7FF00140h],xmm15",
-                "movq xmm15,[7FF00000h]",
-                "movq [7FF00000h],xmm15",
+                "movdqa xmm15,[7FF00000h]",
+                "movdqa [7FF00000h],xmm15",
                 "movdqa xmm15,[7FF00140h]",
                 "movdqa [7FF00140h],xmm15",
-                "movq xmm15,[7FF00000h]",
+                "movdqa xmm15,[7FF00000h]",
             ]
         );
         assert_eq!(
             text(VectorWidth::Ymm),
             [
                 "vpaddq xmm15,xmm15,[400002D0h]",
+                "vpaddq xmm15,xmm15,[40001450h]",
+                "vpextrq rsi,xmm15,1",
+                "vpextrq r14,xmm15,1",
                 "vtestpd xmm15,xmm15",
                 "vmovmskpd ecx,xmm15",
-                "vmovq [7FF00000h],xmm15",
+                "vmovdqu [7FF00000h],xmm15",
                 "vmovdqu xmm15,[7FF00140h]",
                 "vmovdqu [7FF00140h],ymm15",
                 "vmovdqu [7FF00140h],xmm15",
-                "vmovq xmm15,[7FF00000h]",
-                "vmovq [7FF00000h],xmm15",
+                "vmovdqu xmm15,[7FF00000h]",
+                "vmovdqu [7FF00000h],xmm15",
                 "vmovdqu ymm15,[7FF00140h]",
                 "vmovdqu [7FF00140h],ymm15",
-                "vmovq xmm15,[7FF00000h]",
+                "vmovdqu xmm15,[7FF00000h]",
                 "mov qword ptr [7FF00150h],0",
                 "mov qword ptr [7FF00158h],0",
             ]
         );
         let wide = text(VectorWidth::Zmm);
-        assert_eq!(wide[4], "vmovdqu xmm15,[7FF00140h]");
-        assert_eq!(wide[5], "vmovdqu64 [7FF00140h],zmm15");
-        assert_eq!(wide[6], "vmovdqu [7FF00140h],xmm15");
-        assert_eq!(wide[9], "vmovdqu64 zmm15,[7FF00140h]");
-        assert_eq!(wide[10], "vmovdqu64 [7FF00140h],zmm15");
-        assert_eq!(wide.len(), 18);
+        assert_eq!(wide[7], "vmovdqu xmm15,[7FF00140h]");
+        assert_eq!(wide[8], "vmovdqu64 [7FF00140h],zmm15");
+        assert_eq!(wide[9], "vmovdqu [7FF00140h],xmm15");
+        assert_eq!(wide[12], "vmovdqu64 zmm15,[7FF00140h]");
+        assert_eq!(wide[13], "vmovdqu64 [7FF00140h],zmm15");
+        assert_eq!(wide.len(), 21);
+    }
+
+    #[test]
+    fn what_no_constant_says_is_added_in_parts() {
+        let added = |amount: i32, words: u16| {
+            let mut emit = Emitter::new(layout::CACHE_FREE);
+            emit.width = VectorWidth::Ymm;
+            emit.charge(amount, words);
+            let mut decoder =
+                Decoder::with_ip(64, &emit.bytes, layout::CACHE_FREE, DecoderOptions::NONE);
+            let pairs = decoder.iter().map(|add| {
+                let at = (add.ip_rel_memory_address() - layout::CACHE_START) as usize;
+                let page = crate::prelude();
+                let word = |at: usize| {
+                    i64::from_le_bytes(page[at..at + 8].try_into().expect("eight bytes"))
+                };
+                (word(at), word(at + 8))
+            });
+            pairs.collect::<Vec<_>>()
+        };
+        assert_eq!(added(0, 0), []);
+        assert_eq!(added(5, 0), [(5, 0)]);
+        assert_eq!(added(-32, 63), [(-32, 8 * 63)]);
+        assert_eq!(added(-7, 64), [(-7, 8 * 63), (0, 8)]);
+        assert_eq!(added(3, 2), [(0, 16), (3, 0)]);
     }
 
     /// What an instruction asks for.

@@ -125,10 +125,15 @@ impl Emitter {
         self.based(reg, reg, displacement);
     }
 
-    /// `lea rsp, [rsp + disp32]`
+    /// `lea rsp, [rsp + displacement]`
     pub(crate) fn lea_rsp(&mut self, displacement: i32) {
-        self.raw(&[0x48, 0x8d, 0xa4, 0x24]);
-        self.imm32(displacement as u32);
+        match i8::try_from(displacement) {
+            Ok(near) => self.raw(&[0x48, 0x8d, 0x64, 0x24, near as u8]),
+            Err(_) => {
+                self.raw(&[0x48, 0x8d, 0xa4, 0x24]);
+                self.imm32(displacement as u32);
+            }
+        }
     }
 
     /// `mov [base + displacement], reg`; base any register but rsp and r12.

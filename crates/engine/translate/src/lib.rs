@@ -25,17 +25,19 @@ mod control;
 mod counter;
 mod emit;
 mod flags;
+mod guess;
 mod operands;
 mod pad;
 mod trace;
 
 pub use accesses::{AccessKind, AddressWord, BitOffset, LoggedAccess, Segment};
 pub use block::{
-    BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Request, Scope,
-    TranslateError, translate,
+    BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Miss, Request,
+    Scope, TranslateError, translate,
 };
 pub use budget::BUDGET_RESERVE;
 pub use control::{ARGUMENT_REGISTERS, ControlMark, ControlStep};
+pub use guess::Guess;
 pub use pad::{Pad, indirect_pad, prelude};
 pub use trace::Way;
 

@@ -90,6 +90,17 @@ pub fn prelude() -> Vec<u8> {
         let at = layout::CACHE_CHARGES + 16 * index as u64;
         place(at, &pair(i64::from(amount) as u64));
     }
+    for words in 0..=layout::LOGGED_MAX {
+        for amount in 0..=layout::CHARGE_MAX as u64 {
+            let row = words * (layout::CHARGE_MAX as u64 + 1);
+            let at = layout::CACHE_LOGGED_CHARGES + 16 * (row + amount);
+            let pair = [
+                amount.wrapping_neg().to_le_bytes(),
+                (8 * words).to_le_bytes(),
+            ];
+            place(at, pair.as_flattened());
+        }
+    }
     page
 }
 

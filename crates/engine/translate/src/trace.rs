@@ -1,15 +1,13 @@
 //! Which guest instructions make up a block: a path through the guest's code, followed as it will most likely run.
 //!
 //! A block has one entry and goes on past branches: forward conditional branches are taken to fall through,
-//! backward ones (loops) to jump, calls are entered, their returns expected to come back, and jumps through a
-//! constant memory word (procedure linkage tables) to go where the word points now. Where the guest goes another
+//! backward ones (loops) to jump, calls are entered, their returns expected to come back, and other returns and
+//! indirect branches to go where they would go now (see [`crate::guess`]). Where the guest goes another
 //! way, the block is left through a side exit. So the budget is charged once per path, not once per branch.
 
 use crate::block::{BLOCK_INSTRUCTIONS_MAX, Request, Scope, TranslateError};
-use iced_x86::{
-    Code, Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind,
-    Register,
-};
+use crate::guess::target_of;
+use iced_x86::{Code, Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, Mnemonic};
 
 /// Most conditional branches that a block goes past.
 const BRANCHES_MAX: usize = 5;
@@ -28,8 +26,21 @@ pub(crate) enum Step {
     Call(Instruction),
     /// A conditional branch; the path goes one way, the side exit the other.
     Conditional { branch: Instruction, follows: Way },
-    /// A return, or a jump or call through memory, that is expected to go to `target`.
-    Expected { branch: Instruction, target: u64 },
+    /// A return, or an indirect jump or call, that is expected to go to `target`.
+    Expected {
+        branch: Instruction,
+        target: u64,
+        known: Known,
+    },
+}
+
+/// How it is known where a branch goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Known {
+    /// The path came by the call that it returns from.
+    Called,
+    /// A guess.
+    Guessed,
 }
 
 /// A way out of a conditional branch.
@@ -145,11 +156,12 @@ pub(crate) fn decode(
             Class::Plain => Step::Plain(instruction, bytes),
             Class::Syscall => return Ok((steps, Terminator::Syscall(instruction))),
             Class::Emulate => return Ok((steps, Terminator::Emulate(instruction))),
-            Class::Branch => match expected_way(request, &instruction, &mut returns, &mut branches)
-            {
-                Some(step) => step,
-                None => return Ok((steps, Terminator::Branch(instruction))),
-            },
+            Class::Branch => {
+                match expected_way(request, &steps, &instruction, &mut returns, &mut branches) {
+                    Some(step) => step,
+                    None => return Ok((steps, Terminator::Branch(instruction))),
+                }
+            }
         };
         steps.push(step);
         pc = step.next();
@@ -181,6 +193,7 @@ impl Rounds {
 /// How the path goes past a branch; `None` if it ends there.
 fn expected_way(
     request: &Request<'_>,
+    steps: &[Step],
     branch: &Instruction,
     returns: &mut Vec<u64>,
     branches: &mut usize,
@@ -201,29 +214,25 @@ fn expected_way(
                 follows: (request.usual_way)(branch.ip()).unwrap_or(default),
             })
         }
-        FlowControl::Return => {
-            let target = returns.pop().filter(|target| is_near(*target))?;
-            Some(Step::Expected {
-                branch: *branch,
-                target,
-            })
-        }
-        FlowControl::IndirectBranch | FlowControl::IndirectCall => {
-            let constant = branch.op0_kind() == OpKind::Memory
-                && branch.memory_base() == Register::RIP
-                && branch.memory_index() == Register::None
-                && branch.segment_prefix() == Register::None;
-            if !constant {
+        FlowControl::Return | FlowControl::IndirectBranch | FlowControl::IndirectCall => {
+            let called = match branch.flow_control() {
+                FlowControl::Return => returns.pop(),
+                _ => None,
+            };
+            let (target, known) = match called {
+                Some(target) => (target, Known::Called),
+                None => (target_of(request, steps, branch)?, Known::Guessed),
+            };
+            if !is_near(target) {
                 return None;
             }
-            let target = (request.read_word)(branch.ip_rel_memory_address())
-                .filter(|target| is_near(*target))?;
             if branch.flow_control() == FlowControl::IndirectCall {
                 returns.push(branch.next_ip());
             }
             Some(Step::Expected {
                 branch: *branch,
                 target,
+                known,
             })
         }
         _ => None,

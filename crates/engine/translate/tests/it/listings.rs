@@ -123,23 +123,23 @@ fn a_block_whose_flags_are_live_counts_without_touching_them() {
             host
               40010000  jne 000000004001002Dh
               40010006  vpaddq xmm15,xmm15,[400002F0h]
-              4001000e  mov [7FF00008h],rcx
+              4001000e  mov [7FF00010h],rcx
               40010015  vmovmskpd ecx,xmm15
               4001001a  jrcxz 0000000040010021h
               4001001c  jmp 0000000048000000h
-              40010021  mov rcx,[7FF00008h]
+              40010021  mov rcx,[7FF00010h]
               40010028  jmp 0000000048000007h
               4001002d  vpaddq xmm15,xmm15,[400002F0h]
-              40010035  mov [7FF00008h],rcx
+              40010035  mov [7FF00010h],rcx
               4001003c  vmovmskpd ecx,xmm15
               40010041  jrcxz 0000000040010048h
               40010043  jmp 0000000048000016h
-              40010048  mov rcx,[7FF00008h]
+              40010048  mov rcx,[7FF00010h]
               4001004f  jmp 000000004800001Dh
-              48000000  mov rcx,[7FF00008h]
+              48000000  mov rcx,[7FF00010h]
               48000007  mov dword ptr [7FF000D8h],0
               48000011  jmp 0000000040000000h
-              48000016  mov rcx,[7FF00008h]
+              48000016  mov rcx,[7FF00010h]
               4800001d  mov dword ptr [7FF000D8h],1
               48000027  jmp 0000000040000000h
         "#]],
@@ -159,14 +159,14 @@ fn a_far_operand_borrows_a_register() {
               300000000000  add ah,[300000000106h]
               300000000006  ret
             host
-              40010000  mov [7FF00020h],rbx
+              40010000  mov [7FF00028h],rbx
               40010007  mov rbx,300000000106h
               40010011  add ah,[rbx]
-              40010013  mov rbx,[7FF00020h]
-              4001001a  mov [7FF00008h],rcx
+              40010013  mov rbx,[7FF00028h]
+              4001001a  mov [7FF00010h],rcx
               40010021  pop rcx
               40010022  vpaddq xmm15,xmm15,[400002E0h]
-              4001002a  mov [7FF00010h],rcx
+              4001002a  mov [7FF00018h],rcx
               40010031  movzx ecx,cx
               40010034  jmp qword ptr [rcx*8+60000000h]
         "#]],
@@ -184,14 +184,14 @@ fn a_far_call_through_memory() {
             guest
               300000000000  call qword ptr [300000000106h]
             host
-              40010000  mov [7FF00008h],rcx
+              40010000  mov [7FF00010h],rcx
               40010007  mov rcx,300000000106h
               40010011  mov rcx,[rcx]
               40010014  mov dword ptr [rsp-8],6
               4001001c  mov dword ptr [rsp-4],3000h
               40010024  lea rsp,[rsp-8]
               40010029  vpaddq xmm15,xmm15,[400002F0h]
-              40010031  mov [7FF00010h],rcx
+              40010031  mov [7FF00018h],rcx
               40010038  movzx ecx,cx
               4001003b  jmp qword ptr [rcx*8+60000000h]
         "#]],
@@ -216,27 +216,25 @@ fn logged_accesses_share_the_words_of_their_bases() {
               1000000c  rep movsb [rdi],[rsi]
               1000000e  syscall
             host
-              40010000  mov [7FF00028h],r15
-              40010007  mov [7FF00030h],r14
-              4001000e  mov r15,[7FF00038h]
-              40010015  mov qword ptr [r15],7
-              4001001d  mov [r15+8],rdi
-              40010021  mov rax,[rdi+8]
-              40010025  mov [rdi+10h],rax
-              40010029  lea r14,[rdi+rax*4+4]
-              40010031  mov [r15+10h],r14
-              40010035  add [rdi+rax*4+4],ecx
-              40010039  mov [r15+18h],rcx
-              4001003d  mov [r15+20h],rsi
-              40010041  rep movsb [rdi],[rsi]
-              40010043  lea r15,[r15+28h]
-              40010047  mov [7FF00038h],r15
-              4001004e  mov r15,[7FF00028h]
-              40010055  mov r14,[7FF00030h]
-              4001005c  vpaddq xmm15,xmm15,[400002B0h]
-              40010064  mov qword ptr [7FF000C0h],10000010h
-              4001006f  mov qword ptr [7FF000D0h],3
-              4001007a  jmp 0000000040000800h
+              40010000  mov [7FF00030h],r15
+              40010007  vpextrq r15,xmm15,1
+              4001000d  mov qword ptr [r15],7
+              40010015  mov [r15+8],rdi
+              40010019  mov rax,[rdi+8]
+              4001001d  mov [rdi+10h],rax
+              40010021  mov [7FF00038h],r14
+              40010028  lea r14,[rdi+rax*4+4]
+              40010030  mov [r15+10h],r14
+              40010034  add [rdi+rax*4+4],ecx
+              40010038  mov [r15+18h],rcx
+              4001003c  mov [r15+20h],rsi
+              40010040  rep movsb [rdi],[rsi]
+              40010042  mov r15,[7FF00030h]
+              40010049  mov r14,[7FF00038h]
+              40010050  vpaddq xmm15,xmm15,[40001AA0h]
+              40010058  mov qword ptr [7FF000C0h],10000010h
+              40010063  mov qword ptr [7FF000D0h],3
+              4001006e  jmp 0000000040000800h
             LoggedAccess { instruction: 0, base: Logged(0), displacement: 8, size: 8, kind: Read, locked: false, segment: Flat, bit: None, repeat: None }
             LoggedAccess { instruction: 1, base: Logged(0), displacement: 10, size: 8, kind: Write, locked: false, segment: Flat, bit: None, repeat: None }
             LoggedAccess { instruction: 2, base: Logged(1), displacement: 0, size: 4, kind: ReadWrite, locked: false, segment: Flat, bit: None, repeat: None }

@@ -1,11 +1,12 @@
 //! What users of the translator see.
 
 mod any_bytes;
+mod guesses;
 mod listings;
 mod pads;
 mod watched;
 
-use verdict_translate::{Block, Instrumentation, Request, Scope, TranslateError, translate};
+use verdict_translate::{Block, Guess, Instrumentation, Request, Scope, TranslateError, translate};
 
 /// Where the host code of these tests would run.
 const CODE_ADDRESS: u64 = 0x4001_0000;
@@ -49,6 +50,8 @@ fn translate_watched(
         instrumentation,
         fetch: &fetch,
         read_word: &|_| None,
+        registers: None,
+        guess: &|_| Guess::Now,
         usual_way: &|_| None,
         watched,
         noted: &|_| false,
