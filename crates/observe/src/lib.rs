@@ -37,7 +37,12 @@ mod modules;
 mod observer;
 mod ownership;
 mod plain;
+mod reduced;
 mod repeats;
+mod shaped;
+#[cfg(test)]
+mod shaped_twin;
+mod shapes;
 mod sites;
 mod strides;
 mod survey;

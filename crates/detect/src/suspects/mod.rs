@@ -191,6 +191,18 @@ impl Suspects {
         self.access_many(thread, address, u64::from(size), is_write, Doubt::Ask)
     }
 
+    /// A plain access that does not repeat another one, as far as [`Suspects::repeats`] can see.
+    #[inline(never)]
+    pub fn access_new(
+        &mut self,
+        thread: ThreadId,
+        address: u64,
+        size: u32,
+        is_write: bool,
+    ) -> Looked {
+        self.access(thread, address, size, is_write)
+    }
+
     /// A plain access, whatever else happens to its memory.
     pub fn access_plain(&mut self, thread: ThreadId, address: u64, size: u32, is_write: bool) {
         if self.access(thread, address, size, is_write) == Looked::PerhapsAtomic {
