@@ -30,7 +30,8 @@ impl Observer {
                 break;
             };
             let len = usize::from(shape.words);
-            let times = match shape.is_plain {
+            let is_repeated = shape.is_plain && rest.get(len) == rest.first();
+            let times = match is_repeated {
                 true => times(rest, rest[0], len),
                 false => 1,
             };
@@ -142,7 +143,9 @@ impl Observer {
         }
         let program = shapes.program(shape);
         let len = usize::from(shape.words);
-        let mut done = if words.len() >= LOOP_MIN * len {
+        let mut done = if words.len() == len {
+            survey_once(suspects, key, thread, program, words)
+        } else if words.len() >= LOOP_MIN * len {
             survey_loop(suspects, &mut self.strides, thread, program, words, len)
         } else {
             survey_each(suspects, key, thread, program, words, len)
@@ -169,8 +172,27 @@ impl Observer {
     }
 }
 
-/// True if the accesses of a block that has run some times in a row are done with.
+/// True if the accesses of a block are done with.
 #[inline(always)]
+fn survey_once(
+    suspects: &mut Suspects,
+    key: Key,
+    thread: ThreadId,
+    accesses: &[PlainAccess],
+    words: &[Word],
+) -> bool {
+    let mut done = true;
+    for access in accesses {
+        let (address, size) = (access.address_in_shape(words), u32::from(access.size));
+        if !suspects.repeats(key, address, size, access.is_write) {
+            let looked = suspects.access_new(thread, address, size, access.is_write);
+            done &= looked == Looked::Done;
+        }
+    }
+    done
+}
+
+/// The same of one that has run some times in a row.
 fn survey_each(
     suspects: &mut Suspects,
     key: Key,
@@ -181,13 +203,7 @@ fn survey_each(
 ) -> bool {
     let mut done = true;
     for logged in words.chunks_exact(len) {
-        for access in accesses {
-            let (address, size) = (access.address_in_shape(logged), u32::from(access.size));
-            if !suspects.repeats(key, address, size, access.is_write) {
-                let looked = suspects.access_new(thread, address, size, access.is_write);
-                done &= looked == Looked::Done;
-            }
-        }
+        done &= survey_once(suspects, key, thread, accesses, logged);
     }
     done
 }

@@ -95,6 +95,8 @@ enum Kind {
 /// All shapes that were asked for.
 #[derive(Default, Debug)]
 pub(crate) struct Shapes {
+    /// By id: the number of the shape of the whole block, plus one; 0 if it is not known.
+    whole: Vec<u32>,
     /// By id: where its numbers begin, and how many there are.
     blocks: Vec<(u32, u32)>,
     /// By the upper half of the header: the number of a shape, plus one.
@@ -111,7 +113,9 @@ impl Shapes {
         let index = id as usize;
         if index >= self.blocks.len() {
             self.blocks.resize(index + 1, (0, 0));
+            self.whole.resize(index + 1, 0);
         }
+        self.whole[index] = 0;
         let count = block.info.pcs.len() + 2;
         self.blocks[index] = (self.numbers.len() as u32, count as u32);
         self.numbers.resize(self.numbers.len() + count, 0);
@@ -120,7 +124,10 @@ impl Shapes {
     /// The shape of a block with this in the upper half of its header, if it is known.
     #[inline(always)]
     pub(crate) fn get(&self, id: u32, left: u32) -> Option<&Shape> {
-        let number = self.number(id, left)?;
+        let number = match left {
+            0 => *self.whole.get(id as usize)?,
+            _ => self.number(id, left)?,
+        };
         self.shapes.get((number as usize).wrapping_sub(1))
     }
 
@@ -148,6 +155,9 @@ impl Shapes {
         self.shapes.push(shape.with_loops(is_plain));
         let at = self.blocks[id as usize].0 as usize + left as usize;
         self.numbers[at] = self.shapes.len() as u32;
+        if left == 0 {
+            self.whole[id as usize] = self.shapes.len() as u32;
+        }
         true
     }
 
