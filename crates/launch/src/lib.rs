@@ -9,7 +9,6 @@ mod ending;
 mod explore;
 mod signals;
 mod spawn;
-mod told;
 mod watch;
 
 use std::ffi::OsString;
@@ -20,6 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use verdict_protocol::{ExecutorConfig, FrameError};
+use verdict_stream::{RingEnds, RingReader};
 
 pub use ending::Ending;
 pub use explore::{Advanced, Copied, Explorer, Request};
@@ -117,10 +117,9 @@ pub fn run(config: &ExecutorConfig, options: &LaunchOptions) -> Result<Ending, L
 pub fn run_told<T: Send>(
     config: &ExecutorConfig,
     options: &LaunchOptions,
-    listener: impl FnOnce(File) -> T + Send,
+    listener: impl FnOnce(RingReader) -> T + Send,
 ) -> Result<(Ending, T), LaunchError> {
-    let pipe = told::Pipe::new().map_err(LaunchError::Channel)?;
-    let (read, write) = pipe.ends();
+    let (read, write) = verdict_stream::ring().map_err(LaunchError::Channel)?;
     std::thread::scope(|scope| {
         let listening = scope.spawn(|| listener(read));
         let ending = run_with(config, options, Some(write));
@@ -135,7 +134,7 @@ pub fn run_told<T: Send>(
 fn run_with(
     config: &ExecutorConfig,
     options: &LaunchOptions,
-    told: Option<File>,
+    told: Option<RingEnds>,
 ) -> Result<Ending, LaunchError> {
     let channel = channel::Channel::new().map_err(LaunchError::Channel)?;
     // Handlers first: between the start and them, Ctrl-C would end the controller alone.

@@ -9,8 +9,9 @@ use std::sync::Mutex;
 use rustix::io::FdFlags;
 use rustix::process::{Resource, getrlimit};
 
-use verdict_protocol::{ExecutorConfig, Mode};
+use verdict_protocol::{ExecutorConfig, Mode, Telling};
 use verdict_reexec::FixedAddresses;
+use verdict_stream::RingEnds;
 
 use crate::channel::Channel;
 use crate::{GuestOutput, LaunchError, LaunchOptions};
@@ -26,7 +27,7 @@ static INHERITABLE: Mutex<()> = Mutex::new(());
 pub(crate) fn spawn(
     config: &ExecutorConfig,
     channel: &Channel,
-    told: Option<File>,
+    told: Option<RingEnds>,
     options: &LaunchOptions,
 ) -> Result<Child, LaunchError> {
     let _guard = INHERITABLE
@@ -41,12 +42,15 @@ pub(crate) fn spawn(
     let mut files = channel.files().to_vec();
     files.extend(options.recording.as_deref());
     files.extend(options.orders.as_deref());
-    files.extend(told.as_ref());
+    files.extend(told.iter().flat_map(|told| [&told.memory, &told.bell]));
     let descriptors = inheritable_copies(&files).map_err(LaunchError::Spawn)?;
     let (channel_descriptors, mut others) = descriptors.split_at(channel.files().len());
     let mut config = config.clone();
-    if let (Some(_), [rest @ .., told]) = (&told, others) {
-        config.events = Some(told.as_raw_fd());
+    if let (Some(_), [rest @ .., memory, bell]) = (&told, others) {
+        config.events = Some(Telling {
+            memory: memory.as_raw_fd(),
+            bell: bell.as_raw_fd(),
+        });
         others = rest;
     }
     let config = with_descriptors(&config, options, others);

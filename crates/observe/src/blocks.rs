@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::modules::Owner;
 use crate::plain::{PlainAccess, PlainBlocks};
+use crate::shapes::Shapes;
 use rustc_hash::FxHashMap;
 use verdict_stream::BlockInfo;
 use verdict_translate::ControlStep;
@@ -127,6 +128,7 @@ pub(crate) struct Blocks {
     usual: Vec<Option<Known>>,
     others: FxHashMap<u32, Known>,
     plain: PlainBlocks,
+    shapes: Shapes,
 }
 
 /// Ids from here on are not counted up from 0.
@@ -139,6 +141,7 @@ impl Blocks {
             return;
         }
         self.plain.insert(id, &block);
+        self.shapes.insert(id, &block);
         let index = id as usize;
         if index >= self.usual.len() {
             self.usual.resize_with(index + 1, || None);
@@ -149,6 +152,20 @@ impl Blocks {
     /// Those of them that need no closer look.
     pub(crate) fn plain(&self) -> &PlainBlocks {
         &self.plain
+    }
+
+    /// What was found out about blocks as the survey sees them.
+    #[inline(always)]
+    pub(crate) fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+
+    /// Makes the shape of a block with this in the upper half of its header. False if it has none.
+    #[inline(never)]
+    pub(crate) fn make_shape(&mut self, id: u32, left: u32) -> bool {
+        let block = self.usual.get(id as usize).and_then(Option::as_ref);
+        let is_plain = self.plain.get(id).is_some();
+        block.is_some_and(|block| self.shapes.make(id, left, block, is_plain))
     }
 
     #[inline]

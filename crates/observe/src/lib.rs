@@ -7,10 +7,11 @@
 //! | whose code is this: the program's, a library's, a parallel runtime's | `modules` |
 //! | who called whom, and which line of the program is to blame for what a library does | `calls` |
 //! | which calls order threads or make memory, and how | `hooks`, `meaning` |
-//! | whose memory is this: a library's own data does not race, what it does to the program's data does | `ownership` |
+//! | whose memory is this: a library's own data does not race, what it does to the program's data does | `ownership`, `answered` |
 //! | which plain accesses are atomic | `code`, `atomics` |
 //! | how a thread came to a chosen event, what it held, whose memory it was | `closeup` |
 //! | which accesses are memory errors | `heap`, `heap_errors`, `masked` |
+//! | how the log is read: step by step, or as fast as it goes where only addresses count | `log`; `plain`, `strides`, `shapes`, `reduced`, `shaped` |
 //!
 //! Looking at a run takes up to three turns of it: [`survey()`] says which bytes may race, [`ProgramTrace::only`] is the trace of
 //! what happens to these, and [`ProgramTrace::looking`] shows the events that matter from close. [`heap_use`] is a look of its own.
@@ -19,6 +20,7 @@
 //! and scatters, of pushes and pops. An atomic compare-and-swap that fails is taken for one that succeeds.
 #![forbid(unsafe_code)]
 
+mod answered;
 mod atomics;
 mod blocks;
 mod calls;
@@ -37,7 +39,12 @@ mod modules;
 mod observer;
 mod ownership;
 mod plain;
+mod reduced;
 mod repeats;
+mod shaped;
+#[cfg(test)]
+mod shaped_twin;
+mod shapes;
 mod sites;
 mod strides;
 mod survey;

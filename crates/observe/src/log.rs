@@ -10,14 +10,14 @@ use crate::modules::Owner;
 use crate::observer::Observer;
 use crate::plain::PlainAccess;
 use crate::strides::Strides;
-use verdict_detect::{Looked, Suspects};
+use verdict_detect::Looked;
 use verdict_events::ThreadId;
 
 /// A word of the log, as it came.
 pub(crate) type Word = [u8; 8];
 
 /// Fewer repetitions than this are taken one by one.
-const LOOP_MIN: usize = 4;
+pub(crate) const LOOP_MIN: usize = 4;
 
 #[inline(always)]
 pub(crate) fn number(word: Word) -> u64 {
@@ -45,10 +45,15 @@ impl Execution {
 
 impl Observer {
     pub(crate) fn log(&mut self, index: usize, words: &[Word]) {
-        let blocks = std::mem::take(&mut self.blocks);
+        let mut blocks = std::mem::take(&mut self.blocks);
+        let surveys = matches!(self.looks, Looks::Survey(_));
         let mut rest = words;
         while let Some(header) = rest.first() {
-            if let Some(after) = self.plain_blocks(index, rest, &blocks) {
+            let passed = match surveys {
+                true => self.shaped_blocks(index, rest, &mut blocks),
+                false => self.plain_blocks(index, rest, &blocks),
+            };
+            if let Some(after) = passed {
                 rest = after;
                 continue;
             }
@@ -66,6 +71,22 @@ impl Observer {
         self.blocks = blocks;
     }
 
+    /// The slow twin of [`Observer::log`]: block by block, step by step.
+    #[cfg(test)]
+    pub(crate) fn log_step_by_step(&mut self, index: usize, words: &[Word]) {
+        let blocks = std::mem::take(&mut self.blocks);
+        let mut rest = words;
+        while let Some(header) = rest.first() {
+            let execution = Execution::of(*header);
+            let block = blocks.get(execution.id).expect("a block that was told");
+            let executed = execution.executed.unwrap_or(block.len());
+            let (logged, after) = rest.split_at(block.words(executed));
+            self.run(index, block, executed, logged);
+            rest = after;
+        }
+        self.blocks = blocks;
+    }
+
     /// Goes through blocks of plain accesses, and answers with the words after them; `None` if the first is none.
     fn plain_blocks<'w>(
         &mut self,
@@ -73,7 +94,7 @@ impl Observer {
         words: &'w [Word],
         blocks: &Blocks,
     ) -> Option<&'w [Word]> {
-        if matches!(self.looks, Looks::All) {
+        if matches!(self.looks, Looks::All | Looks::Survey(_)) {
             return None;
         }
         let first = Execution::of(*words.first()?);
@@ -111,13 +132,8 @@ impl Observer {
     /// Goes on through blocks of plain accesses until there is none, or one that has to be looked at access by access: answers
     /// with how many words it has.
     fn pass(&mut self, index: usize, blocks: &Blocks, passed: &mut Passed<'_>) -> Option<usize> {
-        let thread = ThreadId(index as u32);
         let is_hidden = self.threads[index].is_hidden();
         match &mut self.looks {
-            Looks::Survey(suspects) if !is_hidden && !suspects.is_alone(thread) => {
-                let strides = &mut self.strides;
-                passed.go_on(blocks, |run| survey(suspects, strides, thread, run))
-            }
             Looks::Only(suspects) if !is_hidden => {
                 let atomics = &self.atomics;
                 passed.go_on(blocks, |run| {
@@ -137,15 +153,27 @@ impl Observer {
     }
 
     /// A block has run for so many instructions.
-    fn run(&mut self, index: usize, block: &Known, executed: usize, words: &[Word]) {
-        let logged = &words[1..];
+    pub(crate) fn run(&mut self, index: usize, block: &Known, executed: usize, words: &[Word]) {
         let executed = executed.min(block.info.pcs.len());
         if executed == 0 {
             return;
         }
         self.threads[index].goes_on_at(block.info.pcs[0]);
+        self.run_steps(index, block, 0, executed, words);
+    }
+
+    /// The steps of a block from the first that is given on.
+    pub(crate) fn run_steps(
+        &mut self,
+        index: usize,
+        block: &Known,
+        first: usize,
+        executed: usize,
+        words: &[Word],
+    ) {
+        let logged = &words[1..];
         let mut hidden = self.threads[index].is_hidden();
-        for step in &block.steps {
+        for step in &block.steps[first..] {
             if usize::from(step.instruction) >= executed {
                 break;
             }
@@ -277,37 +305,12 @@ impl<'a> PlainRun<'a> {
     }
 }
 
-/// True if the accesses of a block are done with.
-#[inline(always)]
-fn survey(
-    suspects: &mut Suspects,
-    strides: &mut Strides,
-    thread: ThreadId,
-    run: &PlainRun<'_>,
-) -> bool {
-    let mut perhaps_atomic = false;
-    let mut run = *run;
-    if run.words.len() >= LOOP_MIN * run.len {
-        let (ranges, others) = strides.split(run.accesses, run.words, run.len);
-        for range in ranges {
-            let looked = suspects.access_range(thread, range.start, range.size, range.is_write);
-            perhaps_atomic |= looked == Looked::PerhapsAtomic;
-        }
-        run.accesses = others;
-    }
-    for (address, access) in run.addresses() {
-        let looked = suspects.access(thread, address, u32::from(access.size), access.is_write);
-        perhaps_atomic |= looked == Looked::PerhapsAtomic;
-    }
-    !perhaps_atomic
-}
-
 /// True if nobody is forbidden to touch what a block accesses.
 #[inline(always)]
 fn is_allowed(heap: &Heap, strides: &mut Strides, run: &PlainRun<'_>) -> bool {
     let mut run = *run;
     if run.words.len() >= LOOP_MIN * run.len {
-        let (ranges, others) = strides.split(run.accesses, run.words, run.len);
+        let (ranges, others) = strides.split(run.accesses, run.words, run.len, 0);
         let mut ranges = ranges.iter();
         if ranges.any(|range| heap.may_forbid(range.start, range.size)) {
             return false;
@@ -320,7 +323,7 @@ fn is_allowed(heap: &Heap, strides: &mut Strides, run: &PlainRun<'_>) -> bool {
 
 /// How often the log has the same block in a row.
 #[inline(always)]
-fn times(words: &[Word], header: Word, len: usize) -> usize {
+pub(crate) fn times(words: &[Word], header: Word, len: usize) -> usize {
     let repeated = words.chunks_exact(len);
     repeated
         .take_while(|logged| logged[0] == header)

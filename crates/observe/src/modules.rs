@@ -96,6 +96,22 @@ impl Modules {
         (pc < code.end).then(|| (&self.modules[code.module], offset))
     }
 
+    /// Addresses around one that is in no module's memory, for all of which this is so.
+    pub(crate) fn gap(&self, address: u64) -> Option<Range<u64>> {
+        let mut gap = 0..u64::MAX;
+        for Module { extent, .. } in &self.modules {
+            if extent.contains(&address) {
+                return None;
+            }
+            if extent.end <= address {
+                gap.start = gap.start.max(extent.end);
+            } else {
+                gap.end = gap.end.min(extent.start);
+            }
+        }
+        Some(gap)
+    }
+
     /// The module whose memory an address is in.
     pub(crate) fn holding(&self, address: u64) -> Option<&Module> {
         self.modules

@@ -159,6 +159,7 @@ impl Observer {
         if let Some(module) = self.modules.mapped(mapped) {
             let guards = module.guards.clone();
             self.code.forget();
+            self.ownership.modules_changed();
             guards.into_iter().for_each(|guard| self.add_atomic(guard));
         }
     }

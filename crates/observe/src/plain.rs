@@ -52,6 +52,14 @@ impl PlainAccess {
     }
 }
 
+impl PlainAccess {
+    /// The same of an access of a shape, see [`crate::shapes`].
+    #[inline(always)]
+    pub(crate) fn address_in_shape(&self, words: &[Word]) -> u64 {
+        number(words[usize::from(self.word)]).wrapping_add(self.displacement)
+    }
+}
+
 /// A block of plain accesses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainBlock {

@@ -34,19 +34,24 @@ pub(crate) struct Strides {
 
 impl Strides {
     /// What the accesses of a block come by that has run as often as `words` has `len` words: ranges, and accesses that do not
-    /// make any.
+    /// make any. `constant` is the base of those that have no word.
     pub(crate) fn split(
         &mut self,
         accesses: &[PlainAccess],
         words: &[Word],
         len: usize,
+        constant: u64,
     ) -> (&[Range], &[PlainAccess]) {
         self.strides.clear();
         self.columns.clear();
         self.ranges.clear();
         self.others.clear();
         for (number, access) in (0..).zip(accesses) {
-            let Some((base, step)) = self.column(words, len, access.word) else {
+            let column = match access.word {
+                0 => Some((constant, 0)),
+                word => self.column(words, len, word),
+            };
+            let Some((base, step)) = column else {
                 self.others.push(*access);
                 continue;
             };
@@ -65,9 +70,6 @@ impl Strides {
 
     /// The first base that a word of the block has, and the constant step by which it goes on.
     fn column(&mut self, words: &[Word], len: usize, word: u16) -> Option<(u64, i64)> {
-        if word == 0 {
-            return Some((0, 0));
-        }
         if let Some((_, known)) = self.columns.iter().find(|(known, _)| *known == word) {
             return *known;
         }
@@ -169,11 +171,11 @@ mod tests {
         };
         let both = [range(16, false), range(0x1010, true)];
         assert_eq!(
-            strides.split(&accesses, &words, 3),
+            strides.split(&accesses, &words, 3, 0),
             (&both[..], &[] as &[PlainAccess])
         );
         assert_eq!(
-            strides.split(&accesses[1..], &words, 3),
+            strides.split(&accesses[1..], &words, 3, 0),
             (&both[1..], &accesses[1..2])
         );
     }
@@ -191,7 +193,7 @@ mod tests {
             }])
         };
         let mut ranges = |accesses: &[PlainAccess], words: &[Word]| {
-            let (ranges, others) = strides.split(accesses, words, 2);
+            let (ranges, others) = strides.split(accesses, words, 2, 0);
             assert_eq!(ranges.len() + others.len(), 1);
             (!ranges.is_empty()).then(|| ranges.to_vec())
         };

@@ -168,9 +168,15 @@ impl Suspects {
         if size == 0 || self.repeats(state.key, address, size, is_write) {
             return Looked::Done;
         }
+        self.touch(thread, address, size, is_write)
+    }
+
+    /// A plain access of a running thread, to some bytes.
+    #[inline(always)]
+    fn touch(&mut self, thread: ThreadId, address: u64, size: u32, is_write: bool) -> Looked {
+        let Thread { word, key, .. } = self.threads[thread.0 as usize];
         let offset = address % GRANULE;
         if offset + u64::from(size) <= GRANULE {
-            let (word, key) = (state.word, state.key);
             let bytes = BYTES >> (GRANULE - u64::from(size)) << offset;
             let access = Access {
                 word: word | bytes,
@@ -189,6 +195,22 @@ impl Suspects {
             };
         }
         self.access_many(thread, address, u64::from(size), is_write, Doubt::Ask)
+    }
+
+    /// A plain access to some bytes that does not repeat another one, as far as [`Suspects::repeats`] can see.
+    #[inline(never)]
+    pub fn access_new(
+        &mut self,
+        thread: ThreadId,
+        address: u64,
+        size: u32,
+        is_write: bool,
+    ) -> Looked {
+        let state = self.threads.get(thread.0 as usize);
+        match state.is_some_and(|state| state.life == Life::Running && size > 0) {
+            true => self.touch(thread, address, size, is_write),
+            false => self.access(thread, address, size, is_write),
+        }
     }
 
     /// A plain access, whatever else happens to its memory.

@@ -47,7 +47,9 @@ impl Places {
 
     #[inline(always)]
     fn index(&mut self, page: u64) -> u32 {
-        let place = (page as usize ^ (page >> LATELY_BITS) as usize) & ((1 << LATELY_BITS) - 1);
+        // Arenas of the C library are far from each other, and all begin with the same low bits.
+        let hash = page.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = (hash >> (u64::BITS - LATELY_BITS)) as usize;
         let (known, index) = self.lately[place];
         if known == page {
             return index;

@@ -34,16 +34,13 @@ impl Key {
 /// What was accessed in a region: a bit for each byte.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Bytes {
-    /// Read or written.
-    accessed: [u64; WORDS],
-    written: [u64; WORDS],
-}
+struct Bytes([[u64; WORDS]; 2]);
 
-const NOTHING: Bytes = Bytes {
-    accessed: [0; WORDS],
-    written: [0; WORDS],
-};
+/// Of [`Bytes`]: those that were read or written, and those that were written.
+const ACCESSED: usize = 0;
+const WRITTEN: usize = 1;
+
+const NOTHING: Bytes = Bytes([[0; WORDS]; 2]);
 
 /// The regions that were accessed lately. Forgets at any time, but never remembers what was not.
 #[derive(Debug)]
@@ -124,20 +121,11 @@ impl Recent {
         }
         let bit = address % 64;
         if bit + u64::from(size) > 64 {
-            return self.repeats_all(
-                key,
-                address,
-                address.saturating_add(u64::from(size)),
-                is_write,
-            );
+            let end = address.saturating_add(u64::from(size));
+            return self.repeats_all(key, address, end, is_write);
         }
-        let bytes = &self.bytes[slot];
         let word = (address % REGION / 64) as usize;
-        let done = if is_write {
-            bytes.written[word]
-        } else {
-            bytes.accessed[word]
-        };
+        let done = self.bytes[slot].0[usize::from(is_write)][word];
         !done & mask(u64::from(size)) << bit == 0
     }
 
@@ -148,12 +136,7 @@ impl Recent {
             if self.tags[slot] != tag_of(region, key) {
                 return false;
             }
-            let bytes = &self.bytes[slot];
-            let done = if is_write {
-                &bytes.written
-            } else {
-                &bytes.accessed
-            };
+            let done = &self.bytes[slot].0[usize::from(is_write)];
             masks(part).all(|(word, mask)| !done[word] & mask == 0)
         })
     }
@@ -171,8 +154,8 @@ impl Recent {
                 *bytes = NOTHING;
             }
             for (word, mask) in masks(part) {
-                bytes.accessed[word] |= mask;
-                bytes.written[word] |= if is_write { mask } else { 0 };
+                bytes.0[ACCESSED][word] |= mask;
+                bytes.0[WRITTEN][word] |= if is_write { mask } else { 0 };
             }
         }
     }
@@ -193,8 +176,8 @@ impl Recent {
                     continue;
                 }
                 for (word, mask) in masks(part.clone()) {
-                    self.bytes[slot].accessed[word] &= !mask;
-                    self.bytes[slot].written[word] &= !mask;
+                    self.bytes[slot].0[ACCESSED][word] &= !mask;
+                    self.bytes[slot].0[WRITTEN][word] &= !mask;
                 }
             }
         }

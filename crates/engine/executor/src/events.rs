@@ -4,11 +4,13 @@
 use crate::{Executor, hooks};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::os::fd::FromRawFd;
 use verdict_cache::{BlockId, CodeCache, ONE_OFF_BLOCK_ID};
 use verdict_cpu::{Gpr, layout::PAGE};
 use verdict_kernel::{Direction, Mapping, Memory, Role, syscall_buffers};
-use verdict_stream::{Mapped, MemoryUse, StreamWriter, SystemCall};
+use verdict_protocol::Telling;
+use verdict_stream::{Mapped, MemoryUse, RingEnds, RingWriter, StreamWriter, SystemCall};
 
 /// The executor's end of the stream.
 #[derive(Debug)]
@@ -28,15 +30,21 @@ struct PendingCall {
 }
 
 impl Events {
-    /// Tells through this descriptor.
-    pub(crate) fn new(descriptor: i32) -> Self {
-        // SAFETY: the controller's descriptor for this purpose, which nobody else uses.
-        let file = unsafe { File::from_raw_fd(descriptor) };
-        Events {
-            writer: StreamWriter::new(file),
+    /// Tells through these descriptors.
+    pub(crate) fn new(through: Telling) -> io::Result<Self> {
+        // SAFETY: the controller's descriptors for this purpose, which nobody else uses.
+        let (memory, bell) = unsafe {
+            (
+                File::from_raw_fd(through.memory),
+                File::from_raw_fd(through.bell),
+            )
+        };
+        let ring = RingWriter::new(RingEnds { memory, bell })?;
+        Ok(Events {
+            writer: StreamWriter::new(ring),
             calls: BTreeMap::new(),
             places: Vec::new(),
-        }
+        })
     }
 
     /// What there is before the first instruction.

@@ -721,7 +721,10 @@ impl Executor {
             libc::dup2(orders.as_raw_fd(), self.channel.config);
             drop(orders);
             let recording = config.mode.clone().descriptor_mut().copied();
-            let events = self.config.events;
+            let events = self
+                .config
+                .events
+                .map(|events| [events.memory, events.bell]);
             for fd in [
                 self.channel.config,
                 self.channel.report,
@@ -729,7 +732,7 @@ impl Executor {
             ]
             .into_iter()
             .chain(recording)
-            .chain(events)
+            .chain(events.into_iter().flatten())
             {
                 setup::set_close_on_exec(fd, false);
             }

@@ -99,12 +99,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         socket,
         moment: None,
     });
-    let events = config.events.map(|descriptor| {
-        set_close_on_exec(descriptor, true);
-        let mut events = Events::new(descriptor);
-        events.begin(&kernel.memory, &mut cache);
-        events
-    });
+    let events = begin_to_tell(&config, &kernel, &mut cache)?;
     let log = (config.accesses != AccessChoice::Off)
         .then(|| AccessLog::new(instrumentation, config.accesses == AccessChoice::Hash));
     Ok(Executor {
@@ -172,6 +167,28 @@ fn borrow(fd: i32) -> File {
             verdict_kernel::ENGINE_FD_START,
         ))
     }
+}
+
+/// Tells what there is before the first instruction, if the run is to be told. Children of the guest have nobody who listens.
+fn begin_to_tell(
+    config: &ExecutorConfig,
+    kernel: &Kernel,
+    cache: &mut CodeCache,
+) -> Result<Option<Events>, Refusal> {
+    let is_child = config
+        .inherited
+        .as_ref()
+        .is_some_and(|inherited| inherited.child);
+    let Some(through) = config.events.filter(|_| !is_child) else {
+        return Ok(None);
+    };
+    for fd in [through.memory, through.bell] {
+        set_close_on_exec(fd, true);
+    }
+    let mut events = Events::new(through)
+        .map_err(|error| format!("the memory through which the run is told: {error}"))?;
+    events.begin(&kernel.memory, cache);
+    Ok(Some(events))
 }
 
 pub(crate) fn set_close_on_exec(fd: i32, on: bool) {

@@ -24,8 +24,8 @@ pub struct ExecutorConfig {
     pub follow_children: bool,
     /// What happens to the guest's memory accesses.
     pub accesses: AccessLog,
-    /// The descriptor through which the run is told, see `verdict_stream`.
-    pub events: Option<i32>,
+    /// Through what the run is told, see `verdict_stream`.
+    pub events: Option<Telling>,
     /// Guest addresses of instructions before which the scheduler is asked who runs.
     pub watched: Vec<u64>,
     /// Whether the time of each part is measured and system calls are counted by name.
@@ -39,6 +39,15 @@ pub struct ExecutorConfig {
     pub explore: Option<i32>,
     /// Set when a guest replaces its program: what stays.
     pub inherited: Option<Inherited>,
+}
+
+/// The descriptors through which a run is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Telling {
+    /// Memory that is shared with who reads.
+    pub memory: i32,
+    /// The pipe that wakes who reads.
+    pub bell: i32,
 }
 
 /// What a program keeps of the one it replaces.

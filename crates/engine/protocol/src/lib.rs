@@ -23,7 +23,9 @@ mod property;
 mod stats;
 mod status;
 
-pub use config::{AccessLog, Clock, ExecutorConfig, Inherited, Mode, SchedulePolicy, Until, World};
+pub use config::{
+    AccessLog, Clock, ExecutorConfig, Inherited, Mode, SchedulePolicy, Telling, Until, World,
+};
 pub use explore::{
     Answer, Approach, Bytes, Exploration, LaterInput, Looping, MemoryChanges, Moment, Order,
     OutputPiece, OutputPlace, RunOrder, RunSchedule, ThreadState, WatchedCall, WatchedStop,

@@ -14,7 +14,7 @@ pub enum StreamError {
     /// The bytes are not what an executor writes.
     #[error("what the executor tells about the run is damaged")]
     Damaged,
-    /// The pipe or file failed.
+    /// The ring or file failed.
     #[error("what the executor tells about the run cannot be read: {0}")]
     Io(#[from] io::Error),
 }
@@ -31,7 +31,7 @@ pub struct StreamReader<R> {
 }
 
 impl<R: Read> StreamReader<R> {
-    /// Reads from a pipe or file.
+    /// Reads from a ring, or from what was kept of one.
     pub fn new(from: R) -> Self {
         StreamReader {
             from,

@@ -3,8 +3,7 @@
 use crate::block::{self, BlockParts};
 use crate::bytes::Writer;
 use crate::record::kind;
-use crate::{Mapped, SystemCall};
-use std::fs::File;
+use crate::{Mapped, RingWriter, SystemCall};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use verdict_translate::{ControlMark, LoggedAccess};
@@ -15,17 +14,17 @@ const GATHERED_MAX: usize = 64 << 10;
 /// Writes records.
 #[derive(Debug)]
 pub struct StreamWriter {
-    file: File,
+    to: RingWriter,
     gathered: Vec<u8>,
     /// The reader is gone: it has seen enough.
     closed: bool,
 }
 
 impl StreamWriter {
-    /// Writes to a pipe or file.
-    pub fn new(file: File) -> Self {
+    /// Writes to a ring.
+    pub fn new(to: RingWriter) -> Self {
         StreamWriter {
-            file,
+            to,
             gathered: Vec::new(),
             closed: false,
         }
@@ -49,7 +48,7 @@ impl StreamWriter {
 
     fn write(&mut self, bytes: &[u8]) {
         if !self.closed {
-            self.closed = self.file.write_all(bytes).is_err();
+            self.closed = self.to.write_all(bytes).is_err();
         }
     }
 

@@ -1,0 +1,421 @@
+//! Blocks as the survey goes through them: what they access in as few accesses as possible, and what they do to the stack of
+//! calls, for every number of instructions after which they have been left.
+//!
+//! [`crate::observer::Observer`]'s `run` takes everything that happens in a block one after the other, and explains this. The
+//! survey asks for no sites; plain accesses, calls and returns of a thread that is in no noted function leave each other alone,
+//! so that all accesses can be taken first. From the first step on that may be more than that, the steps are taken one by one.
+
+use crate::blocks::{Known, Step, What};
+use crate::modules::Owner;
+use crate::plain::PlainAccess;
+use crate::reduced::reduced;
+use std::ops::Range;
+use verdict_translate::{ControlStep, LoggedAccess, Segment};
+
+/// A block that has been left after some number of instructions, or at its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Its first instruction.
+    pub(crate) pc: u64,
+    /// Words in the log, the header included.
+    pub(crate) words: u16,
+    /// How many of its instructions have run.
+    pub(crate) executed: u16,
+    /// The step from which on each is to be taken as it comes; [`NEVER`] if there is none.
+    pub(crate) slow_from: u16,
+    /// How many accesses of the program, to its thread-local variables, and of libraries.
+    accesses: [u16; 3],
+    first_access: u32,
+    first_jump: u32,
+    first_control: u32,
+    jumps: u16,
+    controls: u16,
+    /// The last instruction of the program before `slow_from`; 0 if there is none.
+    pub(crate) own: u64,
+    /// The last instruction before `slow_from` is one of the program, for sure.
+    pub(crate) in_program: bool,
+    /// It consists of plain accesses of the program: to run again changes nothing else.
+    pub(crate) is_plain: bool,
+}
+
+/// Something that happens to the stack of calls of a thread that is in no noted function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Jump {
+    Call {
+        return_address: u64,
+        call: u64,
+    },
+    Return,
+    /// Code of a library runs, this instruction first, after one of the program; 0 if that is not in the block.
+    Enters {
+        pc: u64,
+        own: u64,
+    },
+}
+
+/// No step has this number.
+pub(crate) const NEVER: u16 = u16::MAX;
+
+/// Something that happens to the stack of calls of any thread, and what it takes to go on step by step after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Control {
+    /// Which step of the block; their count, if it is after all of them.
+    pub(crate) step: u16,
+    pub(crate) what: ControlWhat,
+}
+
+/// What happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ControlWhat {
+    Call {
+        return_address: u64,
+        call: u64,
+    },
+    /// With the word of the result.
+    Return(u16),
+    /// Of a noted function; with the word of the return address.
+    Entry(u16),
+    /// See [`What`].
+    Own(u64),
+    Enters(u64),
+    /// The block was left within code of the program, after this instruction.
+    LeftAt(u64),
+}
+
+/// What an access is to the survey.
+enum Kind {
+    Nothing,
+    Program(PlainAccess),
+    ThreadLocal(PlainAccess),
+    Library(PlainAccess),
+    /// It may order threads, or its address takes more than adding.
+    Slow,
+}
+
+/// All shapes that were asked for.
+#[derive(Default, Debug)]
+pub(crate) struct Shapes {
+    /// By id: the number of the shape of the whole block, plus one; 0 if it is not known.
+    whole: Vec<u32>,
+    /// By id: where its numbers begin, and how many there are.
+    blocks: Vec<(u32, u32)>,
+    /// By the upper half of the header: the number of a shape, plus one.
+    numbers: Vec<u32>,
+    shapes: Vec<Shape>,
+    accesses: Vec<PlainAccess>,
+    jumps: Vec<Jump>,
+    controls: Vec<Control>,
+}
+
+impl Shapes {
+    /// A block may be asked for from now on.
+    pub(crate) fn insert(&mut self, id: u32, block: &Known) {
+        let index = id as usize;
+        if index >= self.blocks.len() {
+            self.blocks.resize(index + 1, (0, 0));
+            self.whole.resize(index + 1, 0);
+        }
+        self.whole[index] = 0;
+        let count = block.info.pcs.len() + 2;
+        self.blocks[index] = (self.numbers.len() as u32, count as u32);
+        self.numbers.resize(self.numbers.len() + count, 0);
+    }
+
+    /// The shape of a block with this in the upper half of its header, if it is known.
+    #[inline(always)]
+    pub(crate) fn get(&self, id: u32, left: u32) -> Option<&Shape> {
+        let number = match left {
+            0 => *self.whole.get(id as usize)?,
+            _ => self.number(id, left)?,
+        };
+        self.shapes.get((number as usize).wrapping_sub(1))
+    }
+
+    #[inline(always)]
+    fn number(&self, id: u32, left: u32) -> Option<u32> {
+        let (first, count) = *self.blocks.get(id as usize)?;
+        let at = (left < count).then_some(first as usize + left as usize)?;
+        self.numbers.get(at).copied()
+    }
+
+    /// Makes the shape of a block. False if there is none, since the block has no such instruction.
+    pub(crate) fn make(&mut self, id: u32, left: u32, block: &Known, is_plain: bool) -> bool {
+        if self.number(id, left) != Some(0) {
+            return false;
+        }
+        let executed = match left {
+            0 => block.len(),
+            left => left as usize - 1,
+        };
+        let executed = executed.min(block.info.pcs.len());
+        let header = u64::from(left) << 32 | u64::from(id);
+        let Some(shape) = self.shape(block, executed, header) else {
+            return false;
+        };
+        self.shapes.push(shape.with_loops(is_plain));
+        let at = self.blocks[id as usize].0 as usize + left as usize;
+        self.numbers[at] = self.shapes.len() as u32;
+        if left == 0 {
+            self.whole[id as usize] = self.shapes.len() as u32;
+        }
+        true
+    }
+
+    fn shape(&mut self, block: &Known, executed: usize, header: u64) -> Option<Shape> {
+        if block.steps.len() >= usize::from(NEVER) {
+            return None;
+        }
+        let slow_from = slow_from(block, executed);
+        let first_access = self.accesses.len();
+        let accesses = self.add_accesses(block, executed, slow_from, header)?;
+        let controls = controls(block, executed, slow_from);
+        let before = controls.partition_point(|control| control.step < slow_from);
+        let followed = Followed::of(&controls[..before]);
+        let (first_jump, first_control) = (self.jumps.len(), self.controls.len());
+        let (jumps, count) = (followed.jumps.len(), controls.len());
+        self.jumps.extend(followed.jumps);
+        self.controls.extend(controls);
+        Some(Shape {
+            pc: block.info.pcs.first().copied().unwrap_or(0),
+            words: u16::try_from(block.words(executed)).ok()?,
+            executed: u16::try_from(executed).ok()?,
+            slow_from,
+            accesses,
+            first_access: u32::try_from(first_access).ok()?,
+            first_jump: u32::try_from(first_jump).ok()?,
+            first_control: u32::try_from(first_control).ok()?,
+            jumps: u16::try_from(jumps).ok()?,
+            controls: u16::try_from(count).ok()?,
+            own: followed.own,
+            in_program: followed.in_program,
+            is_plain: false,
+        })
+    }
+
+    fn add_accesses(
+        &mut self,
+        block: &Known,
+        executed: usize,
+        slow_from: u16,
+        header: u64,
+    ) -> Option<[u16; 3]> {
+        let (mut program, mut local, mut library) = (Vec::new(), Vec::new(), Vec::new());
+        for step in ran(block, executed).take(usize::from(slow_from)) {
+            if let What::Access(number) = step.what {
+                match kind(block, number) {
+                    Kind::Program(access) => program.push(access),
+                    Kind::ThreadLocal(access) => local.push(access),
+                    Kind::Library(access) => library.push(access),
+                    Kind::Nothing | Kind::Slow => {}
+                }
+            }
+        }
+        let mut counts = [0; 3];
+        // Whose memory it is, is asked for the first byte of each access of a library: these stay as they are.
+        let all = [reduced(&program), reduced(&local), library];
+        for (count, accesses) in counts.iter_mut().zip(all) {
+            *count = u16::try_from(accesses.len()).ok()?;
+            let based = accesses.into_iter().map(|access| based(access, header));
+            self.accesses.extend(based);
+        }
+        Some(counts)
+    }
+
+    /// Accesses of the program.
+    #[inline(always)]
+    pub(crate) fn program(&self, shape: &Shape) -> &[PlainAccess] {
+        &self.accesses[shape.part(0)]
+    }
+
+    /// Accesses to thread-local variables: their addresses count from the thread's fs base.
+    #[inline(always)]
+    pub(crate) fn thread_local(&self, shape: &Shape) -> &[PlainAccess] {
+        &self.accesses[shape.part(1)]
+    }
+
+    /// Accesses of libraries.
+    #[inline(always)]
+    pub(crate) fn library(&self, shape: &Shape) -> &[PlainAccess] {
+        &self.accesses[shape.part(2)]
+    }
+
+    /// What happens to the stack of calls.
+    #[inline(always)]
+    pub(crate) fn controls(&self, shape: &Shape) -> &[Control] {
+        let first = shape.first_control as usize;
+        &self.controls[first..first + usize::from(shape.controls)]
+    }
+
+    /// The same for a thread that is in no noted function, up to the first step that is to be taken as it comes.
+    #[inline(always)]
+    pub(crate) fn jumps(&self, shape: &Shape) -> &[Jump] {
+        let first = shape.first_jump as usize;
+        &self.jumps[first..first + usize::from(shape.jumps)]
+    }
+}
+
+impl Shape {
+    /// The shape of a block that has nothing but plain accesses of the program.
+    fn with_loops(self, is_plain: bool) -> Shape {
+        Shape {
+            in_program: self.in_program || is_plain,
+            is_plain,
+            ..self
+        }
+    }
+
+    #[inline(always)]
+    fn part(&self, number: usize) -> Range<usize> {
+        let before: usize = self.accesses[..number]
+            .iter()
+            .map(|n| usize::from(*n))
+            .sum();
+        let first = self.first_access as usize + before;
+        first..first + usize::from(self.accesses[number])
+    }
+}
+
+/// An access whose address is what the log has at its word plus its displacement, also where the address is constant: the
+/// header of a shape is always the same.
+fn based(access: PlainAccess, header: u64) -> PlainAccess {
+    match access.word {
+        0 => PlainAccess {
+            displacement: access.displacement.wrapping_sub(header),
+            ..access
+        },
+        _ => access,
+    }
+}
+
+/// What controls come to where calls and returns do nothing else.
+#[derive(Default)]
+struct Followed {
+    jumps: Vec<Jump>,
+    own: u64,
+    in_program: bool,
+}
+
+impl Followed {
+    fn of(controls: &[Control]) -> Followed {
+        let mut all = Followed::default();
+        for control in controls {
+            let jump = match control.what {
+                ControlWhat::Call {
+                    return_address,
+                    call,
+                } => Jump::Call {
+                    return_address,
+                    call,
+                },
+                ControlWhat::Return(_) => Jump::Return,
+                ControlWhat::Enters(pc) => {
+                    let own = if all.in_program { all.own } else { 0 };
+                    all.in_program = false;
+                    Jump::Enters { pc, own }
+                }
+                ControlWhat::Own(pc) => {
+                    (all.own, all.in_program) = (pc, true);
+                    continue;
+                }
+                ControlWhat::LeftAt(pc) => {
+                    all.own = pc;
+                    continue;
+                }
+                // Never before the first slow step: it is one.
+                ControlWhat::Entry(_) => continue,
+            };
+            all.jumps.push(jump);
+        }
+        all
+    }
+}
+
+/// The steps of the first `executed` instructions.
+fn ran(block: &Known, executed: usize) -> impl Iterator<Item = &Step> {
+    let steps = block.steps.iter();
+    steps.take_while(move |step| usize::from(step.instruction) < executed)
+}
+
+/// The first step that is to be taken as it comes.
+fn slow_from(block: &Known, executed: usize) -> u16 {
+    let is_slow = |what: &What| match what {
+        What::Own(_) | What::Enters(_) => false,
+        What::Access(number) => matches!(kind(block, *number), Kind::Slow),
+        What::Control(number) => {
+            let mark = &block.info.control[usize::from(*number)];
+            matches!(mark.step, ControlStep::Entry { .. })
+        }
+    };
+    let mut all = ran(block, executed);
+    let found = all.position(|step| is_slow(&step.what));
+    found.map_or(NEVER, |at| at as u16)
+}
+
+fn kind(block: &Known, number: u16) -> Kind {
+    let access = &block.info.accesses[usize::from(number)];
+    let code = block.code[usize::from(access.instruction)];
+    if code.stub || code.owner == Owner::Loader || access.size == 0 {
+        return Kind::Nothing;
+    }
+    if code.owner == Owner::Library && access.segment != Segment::Flat {
+        return Kind::Nothing;
+    }
+    if let Some(quick) = &block.quick[usize::from(number)] {
+        return match quick.owner {
+            Owner::Program => Kind::Program(quick.access),
+            _ => Kind::Library(quick.access),
+        };
+    }
+    let from_fs = PlainAccess::of(&LoggedAccess {
+        segment: Segment::Flat,
+        ..*access
+    });
+    match from_fs {
+        Some(local) if access.segment == Segment::Fs && code.may_repeat() => {
+            Kind::ThreadLocal(local)
+        }
+        _ => Kind::Slow,
+    }
+}
+
+/// What the first `executed` instructions of a block do to the stack of calls.
+fn controls(block: &Known, executed: usize, slow_from: u16) -> Vec<Control> {
+    let mut all: Vec<Control> = Vec::new();
+    let mut steps = 0;
+    for (number, step) in (0..).zip(ran(block, executed)) {
+        steps = number + 1;
+        let what = match step.what {
+            What::Own(pc) => ControlWhat::Own(pc),
+            What::Enters(pc) => ControlWhat::Enters(pc),
+            What::Access(_) => continue,
+            What::Control(mark) => {
+                let pc = block.info.pcs[usize::from(step.instruction)];
+                match block.info.control[usize::from(mark)].step {
+                    ControlStep::Call { return_address } => ControlWhat::Call {
+                        return_address,
+                        call: pc,
+                    },
+                    ControlStep::Return { result } => ControlWhat::Return(result),
+                    ControlStep::Entry { return_address, .. } => ControlWhat::Entry(return_address),
+                }
+            }
+        };
+        // Nobody asks for the last instruction before there is another one, unless the steps in between are slow.
+        if let (ControlWhat::Own(_), Some(last)) = (what, all.last())
+            && matches!(last.what, ControlWhat::Own(_))
+            && !(last.step..number).contains(&slow_from)
+        {
+            all.pop();
+        }
+        all.push(Control { step: number, what });
+    }
+    if executed < block.info.pcs.len() {
+        let ran = block.code[..executed].iter().zip(&block.info.pcs);
+        let mut own = ran.filter(|(code, _)| code.owner == Owner::Program && !code.stub);
+        if let Some((_, pc)) = own.next_back() {
+            let what = ControlWhat::LeftAt(*pc);
+            all.push(Control { step: steps, what });
+        }
+    }
+    all
+}
