@@ -5,6 +5,7 @@ use crate::budget::better_cut;
 use crate::builder::Builder;
 use crate::control::{ControlMark, registers_noted};
 use crate::guess::Guess;
+use crate::known_flags::KnownFlags;
 use crate::operands::{GprSet, registers_used};
 use crate::trace::{Step, Terminator, Way, Window, decode};
 use iced_x86::{Instruction, InstructionInfoFactory};
@@ -64,6 +65,8 @@ pub struct Request<'a> {
     pub registers: Option<&'a [u64; 16]>,
     /// What is known of where the return or indirect branch at an address goes.
     pub guess: &'a dyn Fn(u64) -> Guess,
+    /// What earlier blocks found out about the flags; to be forgotten when code changes.
+    pub known_flags: &'a KnownFlags,
     /// Which way the conditional branch at an address usually goes, where that is known.
     pub usual_way: &'a dyn Fn(u64) -> Option<Way>,
     /// Whether the engine wants to look before the instruction at an address runs. A one-off block passes its first

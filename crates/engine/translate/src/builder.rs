@@ -174,11 +174,17 @@ impl<'a> Builder<'a> {
     }
 
     pub(crate) fn flags_dead_at(&mut self, pc: u64) -> bool {
-        Ahead {
-            code: &mut self.code,
-            read: &mut self.ahead,
+        if let Some(dead) = self.request.known_flags.get(pc, &mut self.ahead) {
+            return dead;
         }
-        .flags_dead_at(pc)
+        let mut ahead = Ahead {
+            code: &mut self.code,
+            read: Vec::new(),
+        };
+        let dead = ahead.flags_dead_at(pc);
+        self.request.known_flags.set(pc, dead, &ahead.read);
+        self.ahead.append(&mut ahead.read);
+        dead
     }
 
     fn open_log(&mut self, steps: &[Step], terminator: &Terminator) {

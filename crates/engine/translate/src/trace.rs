@@ -274,8 +274,8 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// The instruction at `pc` and its bytes, or the first address that cannot be executed.
-    pub(crate) fn decode(&mut self, pc: u64) -> Result<(Instruction, Bytes), u64> {
+    /// The instruction at `pc`, or the first address that cannot be executed.
+    pub(crate) fn instruction_at(&mut self, pc: u64) -> Result<&Instruction, u64> {
         let inside =
             pc >= self.start && (pc - self.start).saturating_add(LONGEST as u64) <= self.len as u64;
         if !inside {
@@ -287,12 +287,18 @@ impl<'a> Window<'a> {
         if next.is_none_or(|next| next.ip() != pc) {
             self.decode_from(pc);
         }
-        let bytes = &self.bytes[(pc - self.start) as usize..self.len];
         // Too few bytes: what follows is not executable.
         let Some(instruction) = self.ahead[..self.known].get(self.asked) else {
-            return Err(pc.wrapping_add(bytes.len() as u64));
+            return Err(self.start.wrapping_add(self.len as u64));
         };
         self.asked += 1;
+        Ok(instruction)
+    }
+
+    /// The instruction at `pc` and its bytes, or the first address that cannot be executed.
+    pub(crate) fn decode(&mut self, pc: u64) -> Result<(Instruction, Bytes), u64> {
+        let instruction = *self.instruction_at(pc)?;
+        let bytes = &self.bytes[(pc - self.start) as usize..self.len];
         let copy = match bytes.first_chunk() {
             Some(bytes) => *bytes,
             None => {
@@ -301,7 +307,7 @@ impl<'a> Window<'a> {
                 copy
             }
         };
-        Ok((*instruction, copy))
+        Ok((instruction, copy))
     }
 
     /// Decodes what follows each other at `pc`: nothing if there are too few bytes. An invalid encoding becomes an instruction that

@@ -2,7 +2,7 @@
 
 use crate::{CODE_ADDRESS, COLD_ADDRESS};
 use verdict_cpu::Gpr;
-use verdict_translate::{Block, Guess, Instrumentation, Request, Scope, translate};
+use verdict_translate::{Block, Guess, Instrumentation, KnownFlags, Request, Scope, translate};
 
 const PC: u64 = 0x1000_0000;
 const STACK: u64 = 0x5000_0000_1000;
@@ -40,6 +40,7 @@ fn block(code: &[u8], words: &[(u64, u64)], guess: Guess, scope: Scope) -> Block
         read_word: &read_word,
         registers: Some(&registers),
         guess: &|_| guess,
+        known_flags: &KnownFlags::default(),
         usual_way: &|_| None,
         watched: &|_| false,
         noted: &|_| false,
