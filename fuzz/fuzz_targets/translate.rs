@@ -33,6 +33,7 @@ fuzz_target!(|code: &[u8]| {
                     instrumentation,
                     fetch: &fetch,
                     read_word: &Some,
+                    constant_word: &|_| None,
                     registers: Some(&[pc; 16]),
                     guess: &|_| Guess::Now,
                     known_flags: &KnownFlags::default(),

@@ -193,6 +193,8 @@ pub struct GuestCode<'a> {
     pub fetch: &'a dyn Fn(u64, &mut [u8]) -> usize,
     /// A word of data.
     pub read_word: &'a dyn Fn(u64) -> Option<u64>,
+    /// A word of data, if it does not change as long as its page is among those watched.
+    pub constant_word: &'a dyn Fn(u64) -> Option<u64>,
     /// The general registers of the thread that is about to run the code.
     pub registers: &'a [u64; 16],
 }
@@ -292,6 +294,7 @@ impl CodeCache {
             instrumentation: self.instrumentation,
             fetch: guest.fetch,
             read_word: guest.read_word,
+            constant_word: guest.constant_word,
             registers: Some(guest.registers),
             guess: &|branch| self.guesses.guess(branch),
             known_flags: &self.known_flags,
@@ -463,6 +466,7 @@ impl CodeCache {
             instrumentation: self.instrumentation,
             fetch: guest.fetch,
             read_word: guest.read_word,
+            constant_word: &|_| None,
             registers: None,
             guess: &|_| Guess::Never,
             known_flags: &self.known_flags,

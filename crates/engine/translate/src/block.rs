@@ -61,6 +61,9 @@ pub struct Request<'a> {
     pub fetch: &'a dyn Fn(u64, &mut [u8]) -> usize,
     /// Reads a word of guest data, to guess where a jump through it goes.
     pub read_word: &'a dyn Fn(u64) -> Option<u64>,
+    /// Reads a word of guest data that cannot change without the block being forgotten, if its page is among those that the
+    /// block depends on.
+    pub constant_word: &'a dyn Fn(u64) -> Option<u64>,
     /// The general registers, if the guest is about to run the block for the first time.
     pub registers: Option<&'a [u64; 16]>,
     /// What is known of where the return or indirect branch at an address goes.
@@ -148,7 +151,7 @@ pub struct Block {
     pub pc: u64,
     /// Guest addresses and lengths of the instructions, neighbours joined.
     pub ranges: Vec<(u64, u32)>,
-    /// Code on other pages that the translator looked at: if it changes, the translation is void as well.
+    /// Code and data on other pages that the translator looked at: if it changes, the translation is void as well.
     pub ahead: Vec<(u64, u32)>,
     /// Guest instructions on the whole path.
     pub instructions: u32,

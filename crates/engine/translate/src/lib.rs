@@ -29,6 +29,7 @@ mod guess;
 mod known_flags;
 mod operands;
 mod pad;
+mod returns;
 mod trace;
 
 pub use accesses::{AccessKind, AddressWord, BitOffset, LoggedAccess, Segment};

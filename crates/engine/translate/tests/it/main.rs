@@ -52,6 +52,7 @@ fn translate_watched(
         instrumentation,
         fetch: &fetch,
         read_word: &|_| None,
+        constant_word: &|_| None,
         registers: None,
         guess: &|_| Guess::Now,
         known_flags: &KnownFlags::default(),
