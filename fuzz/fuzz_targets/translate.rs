@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use verdict_translate::{Guess, Instrumentation, Request, Scope, translate};
+use verdict_translate::{Guess, Instrumentation, KnownFlags, Request, Scope, translate};
 
 fuzz_target!(|code: &[u8]| {
     for pc in [0x1000_0000, 0x7fff_fff0, 0x3000_0000_0000] {
@@ -33,8 +33,10 @@ fuzz_target!(|code: &[u8]| {
                     instrumentation,
                     fetch: &fetch,
                     read_word: &Some,
+                    constant_word: &|_| None,
                     registers: Some(&[pc; 16]),
                     guess: &|_| Guess::Now,
+                    known_flags: &KnownFlags::default(),
                     usual_way: &|_| None,
                     // Some of each, and some of neither.
                     watched: &|pc| pc % 5 == 0,

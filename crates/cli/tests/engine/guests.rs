@@ -112,6 +112,11 @@ fn code_made_at_run_time() {
 }
 
 #[test]
+fn words_that_do_not_change_until_they_do() {
+    same("constant_words.c");
+}
+
+#[test]
 fn vector_state() {
     same("vector_state.c");
 }

@@ -6,8 +6,8 @@ use crate::tables::Tables;
 use rustc_hash::{FxHashMap, FxHashSet};
 use verdict_cpu::layout::{CACHE_FREE, CACHE_LEN, CACHE_START, PAGE};
 use verdict_translate::{
-    Block, ControlMark, FaultEntry, Guess, Instrumentation, LoggedAccess, Request, Scope,
-    TranslateError, Way, indirect_pad, prelude, translate,
+    Block, ControlMark, FaultEntry, Guess, Instrumentation, KnownFlags, LoggedAccess, Request,
+    Scope, TranslateError, Way, indirect_pad, prelude, translate,
 };
 
 /// Names a block of the current generation of the cache.
@@ -162,6 +162,7 @@ pub struct CodeCache {
     /// Conditional branches that usually go the other way than by default.
     ways: FxHashMap<u64, Way>,
     pub(crate) guesses: Guesses,
+    known_flags: KnownFlags,
     /// Guest instructions before which blocks stop.
     watched: FxHashSet<u64>,
     /// Where functions begin whose arguments are logged.
@@ -192,6 +193,8 @@ pub struct GuestCode<'a> {
     pub fetch: &'a dyn Fn(u64, &mut [u8]) -> usize,
     /// A word of data.
     pub read_word: &'a dyn Fn(u64) -> Option<u64>,
+    /// A word of data, if it does not change as long as its page is among those watched.
+    pub constant_word: &'a dyn Fn(u64) -> Option<u64>,
     /// The general registers of the thread that is about to run the code.
     pub registers: &'a [u64; 16],
 }
@@ -217,6 +220,7 @@ impl CodeCache {
             one_offs: FxHashMap::default(),
             ways: FxHashMap::default(),
             guesses: Guesses::default(),
+            known_flags: KnownFlags::default(),
             watched: FxHashSet::default(),
             noted: FxHashSet::default(),
             stats: CacheStats::default(),
@@ -290,8 +294,10 @@ impl CodeCache {
             instrumentation: self.instrumentation,
             fetch: guest.fetch,
             read_word: guest.read_word,
+            constant_word: guest.constant_word,
             registers: Some(guest.registers),
             guess: &|branch| self.guesses.guess(branch),
+            known_flags: &self.known_flags,
             usual_way: &|branch| self.ways.get(&branch).copied(),
             watched: &|pc| self.watched.contains(&pc),
             noted: &|pc| self.noted.contains(&pc),
@@ -372,13 +378,8 @@ impl CodeCache {
         }
     }
 
-    /// Forgets one block and takes it off its pages.
+    /// Forgets one block, though its code is as it was. Its pages keep its id, which costs less than to look for it.
     pub(crate) fn drop_block(&mut self, block: BlockId) {
-        for page in self.guest_pages(block) {
-            if let Some(blocks) = self.by_page.get_mut(&page) {
-                blocks.retain(|other| *other != block);
-            }
-        }
         self.forget(block);
         self.stats.invalidated -= 1;
     }
@@ -465,8 +466,10 @@ impl CodeCache {
             instrumentation: self.instrumentation,
             fetch: guest.fetch,
             read_word: guest.read_word,
+            constant_word: &|_| None,
             registers: None,
             guess: &|_| Guess::Never,
+            known_flags: &self.known_flags,
             usual_way: &|branch| self.ways.get(&branch).copied(),
             watched: &|pc| self.watched.contains(&pc),
             noted: &|pc| self.noted.contains(&pc),
@@ -583,6 +586,9 @@ impl CodeCache {
                 .filter(|page| (start / PAGE..end.div_ceil(PAGE)).contains(page))
                 .collect()
         };
+        if !pages.is_empty() {
+            self.known_flags.forget();
+        }
         for page in pages {
             for block in self.by_page.remove(&page).unwrap_or_default() {
                 self.forget(block);
@@ -621,6 +627,7 @@ impl CodeCache {
         self.by_page.clear();
         self.links.clear();
         self.guesses.flush();
+        self.known_flags.forget();
         self.tables.clear();
         self.memory.truncate(BLOCKS_START);
         self.stats.flushes += 1;

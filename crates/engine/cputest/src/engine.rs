@@ -172,6 +172,7 @@ fn block(
     let guest = GuestCode {
         fetch: &|address, buffer| program.fetch(address, buffer),
         read_word: &read_word,
+        constant_word: &|_| None,
         registers: &registers,
     };
     let block = machine.cache.insert(pc, entrance, &guest)?;
@@ -191,6 +192,7 @@ fn one_off(
     let guest = GuestCode {
         fetch: &|address, buffer| program.fetch(address, buffer),
         read_word: &read_word,
+        constant_word: &|_| None,
         registers: &registers,
     };
     let made = machine.cache.one_off(pc, instructions, &guest)?;

@@ -555,6 +555,7 @@ impl Executor {
         let guest = GuestCode {
             fetch: &|address, buffer| fetch(memory, address, buffer),
             read_word: &|address| memory.read_u64(address).ok(),
+            constant_word: &|address| memory.constant_u64(address),
             registers: &registers,
         };
         let block = self.cache.insert(pc, entrance, &guest)?;
@@ -579,6 +580,7 @@ impl Executor {
         let guest = GuestCode {
             fetch: &|address, buffer| fetch(memory, address, buffer),
             read_word: &|_| None,
+            constant_word: &|_| None,
             registers: &registers,
         };
         let made = self.cache.one_off(pc, instructions, &guest)?;

@@ -31,6 +31,8 @@ pub struct Memory {
     mappings: BTreeMap<u64, Mapping>,
     /// Pages (numbers) kept read-only because translated code depends on them.
     watched: BTreeSet<u64>,
+    /// Pages of data that the guest may not write and translated code depends on.
+    relied_on: BTreeSet<u64>,
     /// Ranges whose translations are void; the executor takes them before it enters the guest again.
     stale: Vec<Range<u64>>,
     brk_start: u64,
@@ -106,14 +108,43 @@ impl Memory {
             return;
         };
         let prot = mapping.prot;
+        if prot & (libc::PROT_WRITE | libc::PROT_EXEC) == 0 {
+            self.relied_on.insert(page);
+        }
         if prot & libc::PROT_WRITE != 0 && self.watched.insert(page) {
             host_protect(page * PAGE, PAGE, prot & !libc::PROT_WRITE);
+        }
+    }
+
+    /// A word that stays as it is for as long as its mapping does: code that is made from it is told of the end like other
+    /// code, if its page is among those watched.
+    pub fn constant_u64(&self, address: u64) -> Option<u64> {
+        let (_, mapping) = self.find(address)?;
+        let constant = mapping.prot & libc::PROT_WRITE == 0 && !mapping.shared;
+        if !constant || !address.is_multiple_of(8) {
+            return None;
+        }
+        self.read_u64(address).ok()
+    }
+
+    /// Translations that depend on data here are void.
+    fn stop_relying_on(&mut self, range: &Range<u64>) {
+        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        let pages: Vec<u64> = self.relied_on.range(pages).copied().collect();
+        for page in pages {
+            self.relied_on.remove(&page);
+            self.stale.push(page * PAGE..(page + 1) * PAGE);
         }
     }
 
     /// The guest (or the host on its behalf) is about to write here: translations from watched pages become void.
     /// Returns true if any page was watched.
     pub fn unwatch(&mut self, range: Range<u64>) -> bool {
+        self.stop_relying_on(&range);
+        self.unwatch_pages(range)
+    }
+
+    fn unwatch_pages(&mut self, range: Range<u64>) -> bool {
         let pages: Vec<u64> = self
             .watched
             .range(range.start / PAGE..range.end.div_ceil(PAGE))
@@ -131,7 +162,7 @@ impl Memory {
 
     /// Unwatches everything (before system calls whose writes cannot be foreseen).
     pub fn unwatch_all(&mut self) -> bool {
-        self.unwatch(0..u64::MAX - PAGE)
+        self.unwatch_pages(0..u64::MAX - PAGE)
     }
 
     // ---- mapping ----
@@ -293,6 +324,7 @@ impl Memory {
         for page in pages {
             self.watched.remove(&page);
         }
+        self.stop_relying_on(&range);
         removed
     }
 

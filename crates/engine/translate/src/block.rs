@@ -5,6 +5,7 @@ use crate::budget::better_cut;
 use crate::builder::Builder;
 use crate::control::{ControlMark, registers_noted};
 use crate::guess::Guess;
+use crate::known_flags::KnownFlags;
 use crate::operands::{GprSet, registers_used};
 use crate::trace::{Step, Terminator, Way, Window, decode};
 use iced_x86::{Instruction, InstructionInfoFactory};
@@ -60,10 +61,15 @@ pub struct Request<'a> {
     pub fetch: &'a dyn Fn(u64, &mut [u8]) -> usize,
     /// Reads a word of guest data, to guess where a jump through it goes.
     pub read_word: &'a dyn Fn(u64) -> Option<u64>,
+    /// Reads a word of guest data that cannot change without the block being forgotten, if its page is among those that the
+    /// block depends on.
+    pub constant_word: &'a dyn Fn(u64) -> Option<u64>,
     /// The general registers, if the guest is about to run the block for the first time.
     pub registers: Option<&'a [u64; 16]>,
     /// What is known of where the return or indirect branch at an address goes.
     pub guess: &'a dyn Fn(u64) -> Guess,
+    /// What earlier blocks found out about the flags; to be forgotten when code changes.
+    pub known_flags: &'a KnownFlags,
     /// Which way the conditional branch at an address usually goes, where that is known.
     pub usual_way: &'a dyn Fn(u64) -> Option<Way>,
     /// Whether the engine wants to look before the instruction at an address runs. A one-off block passes its first
@@ -145,7 +151,7 @@ pub struct Block {
     pub pc: u64,
     /// Guest addresses and lengths of the instructions, neighbours joined.
     pub ranges: Vec<(u64, u32)>,
-    /// Code on other pages that the translator looked at: if it changes, the translation is void as well.
+    /// Code and data on other pages that the translator looked at: if it changes, the translation is void as well.
     pub ahead: Vec<(u64, u32)>,
     /// Guest instructions on the whole path.
     pub instructions: u32,

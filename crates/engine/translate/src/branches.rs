@@ -28,12 +28,16 @@ pub(crate) enum SideTarget {
         target: u64,
         leaves: Option<(u64, Way)>,
     },
-    /// rcx holds the guest target of the branch less the expected one; the guest's rcx is in slot 0.
-    Missed {
-        branch: Instruction,
-        expected: u64,
-        known: Known,
-    },
+    /// A branch goes elsewhere than expected: rcx holds the guest target less the expected one, slot 0 the guest's rcx.
+    Missed(Expected),
+}
+
+/// A branch and where it is expected to go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected {
+    pub(crate) branch: Instruction,
+    pub(crate) target: u64,
+    pub(crate) known: Known,
 }
 
 impl Builder<'_> {
@@ -65,24 +69,31 @@ impl Builder<'_> {
     }
 
     /// A branch whose target is computed: goes on if that is what it is expected to be.
-    pub(crate) fn expected(
-        &mut self,
-        number: u16,
-        branch: &Instruction,
-        target: u64,
-        known: Known,
-    ) {
-        self.load_target(number, branch);
+    pub(crate) fn expected(&mut self, number: u16, expected: Expected) {
+        let Expected { branch, target, .. } = expected;
+        match expected.known {
+            Known::Constant { word } => {
+                self.depends_on(word);
+                return self.finish_certain(&branch);
+            }
+            Known::Certain => return self.finish_certain(&branch),
+            Known::Called | Known::Guessed => {}
+        }
+        self.load_target(number, &branch);
         self.emit.lea_self(Gpr::Rcx, -(target as i64) as i32);
         self.emit.raw(&[JRCXZ, JUMP_LEN]);
         let from = self.emit.jump();
         self.emit.load(Gpr::Rcx, offset::borrowed(0));
-        let to = SideTarget::Missed {
-            branch: *branch,
-            expected: target,
-            known,
-        };
-        self.side_exit(from, number, to);
+        self.side_exit(from, number, SideTarget::Missed(expected));
+    }
+
+    /// What a branch does besides going where it certainly goes.
+    fn finish_certain(&mut self, branch: &Instruction) {
+        match branch.flow_control() {
+            FlowControl::Return => self.emit.lea_rsp(branch.stack_pointer_increment()),
+            FlowControl::IndirectCall => self.emit.push_value(branch.next_ip()),
+            _ => {}
+        }
     }
 
     /// Puts the guest target of a return or indirect branch into rcx (the guest's own goes to slot 0) and does
@@ -204,8 +215,8 @@ impl Builder<'_> {
     /// Leaves the path early: closes the log, charges what has run, and goes on.
     fn side_stub(&mut self, side: &SideExit) {
         self.emit.bind(side.from);
-        if let SideTarget::Missed { expected, .. } = side.to {
-            self.emit.lea_self(Gpr::Rcx, expected as i32);
+        if let SideTarget::Missed(expected) = &side.to {
+            self.emit.lea_self(Gpr::Rcx, expected.target as i32);
         }
         if let (Some(log), Some(state)) = (&self.log, side.log) {
             if state.words > 0 {
@@ -216,14 +227,10 @@ impl Builder<'_> {
         self.unpublished = side.words;
         match side.to {
             SideTarget::Direct { target, leaves } => self.leave_to(target, side.retired, leaves),
-            SideTarget::Missed {
-                branch,
-                expected,
-                known,
-            } => {
+            SideTarget::Missed(expected) => {
                 self.settle(side.retired);
-                if known == Known::Guessed {
-                    self.miss(&branch, expected);
+                if expected.known == Known::Guessed {
+                    self.miss(&expected);
                 }
                 self.go_to_rcx();
             }
@@ -231,15 +238,15 @@ impl Builder<'_> {
     }
 
     /// A guess has failed: the engine hears of it, until it knows enough. The guest's target is in rcx, its rcx in slot 0.
-    fn miss(&mut self, branch: &Instruction, expected: u64) {
+    fn miss(&mut self, expected: &Expected) {
         if matches!(self.request.scope, Scope::OneOff { .. }) {
             return;
         }
         self.emit.jump_to(self.cold.here());
         let patch = self.emit.offset() as u32 - 4;
         self.misses.push(Miss {
-            branch: branch.ip(),
-            expected,
+            branch: expected.branch.ip(),
+            expected: expected.target,
             patch,
         });
         let name = self.emit.here() as u32 - 4;

@@ -5,7 +5,7 @@ use crate::block::{
     BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Miss, Request,
     Scope, logged_branch, on_other_pages, ranges, registers_logged,
 };
-use crate::branches::SideExit;
+use crate::branches::{Expected, SideExit};
 use crate::counter::{Counter, counter_at};
 use crate::emit::Emitter;
 use crate::flags::Ahead;
@@ -173,12 +173,23 @@ impl<'a> Builder<'a> {
         });
     }
 
+    /// If the word of guest data changes, the translation is void.
+    pub(crate) fn depends_on(&mut self, word: u64) {
+        self.ahead.push((word, 8));
+    }
+
     pub(crate) fn flags_dead_at(&mut self, pc: u64) -> bool {
-        Ahead {
-            code: &mut self.code,
-            read: &mut self.ahead,
+        if let Some(dead) = self.request.known_flags.get(pc, &mut self.ahead) {
+            return dead;
         }
-        .flags_dead_at(pc)
+        let mut ahead = Ahead {
+            code: &mut self.code,
+            read: Vec::new(),
+        };
+        let dead = ahead.flags_dead_at(pc);
+        self.request.known_flags.set(pc, dead, &ahead.read);
+        self.ahead.append(&mut ahead.read);
+        dead
     }
 
     fn open_log(&mut self, steps: &[Step], terminator: &Terminator) {
@@ -225,7 +236,12 @@ impl<'a> Builder<'a> {
                 self.conditional_on_path(number, instruction, *follows)
             }
             Step::Expected { target, known, .. } => {
-                self.expected(number, instruction, *target, *known)
+                let expected = Expected {
+                    branch: *instruction,
+                    target: *target,
+                    known: *known,
+                };
+                self.expected(number, expected);
             }
         }
         if let Some(log) = &mut self.log {

@@ -5,6 +5,7 @@
 
 use crate::trace::{Step, Window};
 use iced_x86::{FlowControl, Instruction, Mnemonic, RflagsBits};
+use verdict_cpu::layout::PAGE;
 
 const ARITHMETIC: u32 = RflagsBits::OF
     | RflagsBits::SF
@@ -50,8 +51,8 @@ pub(crate) fn last_dead_point(steps: &[Step]) -> Option<usize> {
 /// Looks ahead from the end of a path, and keeps in mind which code it has read.
 pub(crate) struct Ahead<'a, 'b> {
     pub(crate) code: &'b mut Window<'a>,
-    /// Addresses and lengths of the instructions read.
-    pub(crate) read: &'b mut Vec<(u64, u32)>,
+    /// Addresses and lengths of instructions read, at least one of each page.
+    pub(crate) read: Vec<(u64, u32)>,
 }
 
 impl Ahead<'_, '_> {
@@ -60,14 +61,28 @@ impl Ahead<'_, '_> {
         self.scan(pc, ARITHMETIC, SCAN_MAX)
     }
 
+    fn note_read(&mut self, pc: u64, len: u32) {
+        let pages = |(start, len): (u64, u32)| {
+            (
+                start / PAGE,
+                start.saturating_add(u64::from(len) - 1) / PAGE,
+            )
+        };
+        let (first, last) = pages((pc, len));
+        let known = |page| self.read.iter().any(|range| pages(*range).0 == page);
+        if first != last || !known(first) {
+            self.read.push((pc, len));
+        }
+    }
+
     /// The same for those flags that are still undecided.
     fn scan(&mut self, mut pc: u64, mut pending: u32, mut left: u32) -> bool {
         while left > 0 {
             left -= 1;
-            let Ok((instruction, _)) = self.code.decode(pc) else {
+            let Ok(instruction) = self.code.instruction_at(pc).copied() else {
                 return false;
             };
-            self.read.push((pc, instruction.len() as u32));
+            self.note_read(pc, instruction.len() as u32);
             // `syscall` copies the flags to r11.
             if instruction.is_invalid() || instruction.mnemonic() == Mnemonic::Syscall {
                 return false;

@@ -26,8 +26,10 @@ mod counter;
 mod emit;
 mod flags;
 mod guess;
+mod known_flags;
 mod operands;
 mod pad;
+mod returns;
 mod trace;
 
 pub use accesses::{AccessKind, AddressWord, BitOffset, LoggedAccess, Segment};
@@ -38,6 +40,7 @@ pub use block::{
 pub use budget::BUDGET_RESERVE;
 pub use control::{ARGUMENT_REGISTERS, ControlMark, ControlStep};
 pub use guess::Guess;
+pub use known_flags::KnownFlags;
 pub use pad::{Pad, indirect_pad, prelude};
 pub use trace::Way;
 

@@ -7,7 +7,11 @@
 
 use crate::block::{BLOCK_INSTRUCTIONS_MAX, Request, Scope, TranslateError};
 use crate::guess::target_of;
-use iced_x86::{Code, Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use crate::returns::Returns;
+use iced_x86::{
+    Code, Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind,
+    Register,
+};
 
 /// Most conditional branches that a block goes past.
 const BRANCHES_MAX: usize = 5;
@@ -37,6 +41,10 @@ pub(crate) enum Step {
 /// How it is known where a branch goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Known {
+    /// The word at this address, which holds the target, does not change.
+    Constant { word: u64 },
+    /// The path came by the call that it returns from, and nothing has written over the return address.
+    Certain,
     /// The path came by the call that it returns from.
     Called,
     /// A guess.
@@ -132,7 +140,7 @@ pub(crate) fn decode(
         Scope::OneOff { instructions } => BLOCK_INSTRUCTIONS_MAX.min(instructions as usize),
     };
     let mut steps: Vec<Step> = Vec::with_capacity(limit);
-    let mut returns: Vec<u64> = Vec::new();
+    let mut returns = Returns::default();
     let mut branches = 0;
     let mut rounds = Rounds::default();
     let mut pc = request.pc;
@@ -164,6 +172,7 @@ pub(crate) fn decode(
             }
         };
         steps.push(step);
+        returns.ran(&instruction);
         pc = step.next();
         if instruction.is_invalid() {
             break;
@@ -195,15 +204,12 @@ fn expected_way(
     request: &Request<'_>,
     steps: &[Step],
     branch: &Instruction,
-    returns: &mut Vec<u64>,
+    returns: &mut Returns,
     branches: &mut usize,
 ) -> Option<Step> {
     match branch.flow_control() {
         FlowControl::UnconditionalBranch => Some(Step::Jump(*branch)),
-        FlowControl::Call => {
-            returns.push(branch.next_ip());
-            Some(Step::Call(*branch))
-        }
+        FlowControl::Call => Some(Step::Call(*branch)),
         FlowControl::ConditionalBranch
             if branch.is_jcc_short_or_near() && *branches < BRANCHES_MAX =>
         {
@@ -215,19 +221,19 @@ fn expected_way(
             })
         }
         FlowControl::Return | FlowControl::IndirectBranch | FlowControl::IndirectCall => {
-            let called = match branch.flow_control() {
-                FlowControl::Return => returns.pop(),
-                _ => None,
+            let known = match branch.flow_control() {
+                FlowControl::Return => returns.returns().map(|to| match to.certain {
+                    true => (to.target, Known::Certain),
+                    false => (to.target, Known::Called),
+                }),
+                _ => constant_target(request, branch),
             };
-            let (target, known) = match called {
-                Some(target) => (target, Known::Called),
+            let (target, known) = match known {
+                Some(known) => known,
                 None => (target_of(request, steps, branch)?, Known::Guessed),
             };
             if !is_near(target) {
                 return None;
-            }
-            if branch.flow_control() == FlowControl::IndirectCall {
-                returns.push(branch.next_ip());
             }
             Some(Step::Expected {
                 branch: *branch,
@@ -237,6 +243,18 @@ fn expected_way(
         }
         _ => None,
     }
+}
+
+/// Where a branch through a word goes that does not change, as the linkage tables of most programs do not once they are bound.
+fn constant_target(request: &Request<'_>, branch: &Instruction) -> Option<(u64, Known)> {
+    let constant = branch.op0_kind() == OpKind::Memory
+        && branch.memory_base() == Register::RIP
+        && branch.memory_index() == Register::None
+        && branch.segment_prefix() == Register::None
+        && matches!(request.scope, Scope::Cached { .. });
+    let word = branch.ip_rel_memory_address();
+    let target = constant.then(|| (request.constant_word)(word)).flatten()?;
+    Some((target, Known::Constant { word }))
 }
 
 /// True if an address fits a positive 32-bit displacement, by which expectations are checked.
@@ -274,8 +292,8 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// The instruction at `pc` and its bytes, or the first address that cannot be executed.
-    pub(crate) fn decode(&mut self, pc: u64) -> Result<(Instruction, Bytes), u64> {
+    /// The instruction at `pc`, or the first address that cannot be executed.
+    pub(crate) fn instruction_at(&mut self, pc: u64) -> Result<&Instruction, u64> {
         let inside =
             pc >= self.start && (pc - self.start).saturating_add(LONGEST as u64) <= self.len as u64;
         if !inside {
@@ -287,12 +305,18 @@ impl<'a> Window<'a> {
         if next.is_none_or(|next| next.ip() != pc) {
             self.decode_from(pc);
         }
-        let bytes = &self.bytes[(pc - self.start) as usize..self.len];
         // Too few bytes: what follows is not executable.
         let Some(instruction) = self.ahead[..self.known].get(self.asked) else {
-            return Err(pc.wrapping_add(bytes.len() as u64));
+            return Err(self.start.wrapping_add(self.len as u64));
         };
         self.asked += 1;
+        Ok(instruction)
+    }
+
+    /// The instruction at `pc` and its bytes, or the first address that cannot be executed.
+    pub(crate) fn decode(&mut self, pc: u64) -> Result<(Instruction, Bytes), u64> {
+        let instruction = *self.instruction_at(pc)?;
+        let bytes = &self.bytes[(pc - self.start) as usize..self.len];
         let copy = match bytes.first_chunk() {
             Some(bytes) => *bytes,
             None => {
@@ -301,7 +325,7 @@ impl<'a> Window<'a> {
                 copy
             }
         };
-        Ok((*instruction, copy))
+        Ok((instruction, copy))
     }
 
     /// Decodes what follows each other at `pc`: nothing if there are too few bytes. An invalid encoding becomes an instruction that

@@ -2,7 +2,7 @@
 
 use crate::{CODE_ADDRESS, COLD_ADDRESS};
 use verdict_cpu::Gpr;
-use verdict_translate::{Block, Guess, Instrumentation, Request, Scope, translate};
+use verdict_translate::{Block, Guess, Instrumentation, KnownFlags, Request, Scope, translate};
 
 const PC: u64 = 0x1000_0000;
 const STACK: u64 = 0x5000_0000_1000;
@@ -11,6 +11,17 @@ const ELSEWHERE: u64 = 0x1001_0000;
 
 /// Translates code at [`PC`] with the stack pointer at [`STACK`] and rbx one word beyond; memory is `words`.
 fn block(code: &[u8], words: &[(u64, u64)], guess: Guess, scope: Scope) -> Block {
+    block_with(code, words, &|_| None, guess, scope)
+}
+
+/// The same with words that do not change.
+fn block_with(
+    code: &[u8],
+    words: &[(u64, u64)],
+    constant_word: &dyn Fn(u64) -> Option<u64>,
+    guess: Guess,
+    scope: Scope,
+) -> Block {
     let mut registers = [0; 16];
     registers[Gpr::Rsp as usize] = STACK;
     registers[Gpr::Rbx as usize] = STACK + 8;
@@ -38,8 +49,10 @@ fn block(code: &[u8], words: &[(u64, u64)], guess: Guess, scope: Scope) -> Block
         instrumentation: Instrumentation::None,
         fetch: &fetch,
         read_word: &read_word,
+        constant_word,
         registers: Some(&registers),
         guess: &|_| guess,
+        known_flags: &KnownFlags::default(),
         usual_way: &|_| None,
         watched: &|_| false,
         noted: &|_| false,
@@ -122,4 +135,24 @@ fn a_one_off_block_tells_nobody_that_a_guess_has_failed() {
     let scope = Scope::OneOff { instructions: 5 };
     let once = block(&[0xc3], &[(STACK, ELSEWHERE)], Guess::Now, scope);
     assert_eq!((once.instructions, once.misses.len()), (5, 0));
+}
+
+#[test]
+fn a_word_that_does_not_change_is_not_looked_at() {
+    // call [rip+0x100]
+    let code = [0xff, 0x15, 0, 1, 0, 0];
+    let word = PC + 0x106;
+    let constant = |address: u64| (address == word).then_some(ELSEWHERE);
+    let certain = block_with(&code, &[], &constant, Guess::Now, CACHED);
+    assert!(certain.misses.is_empty());
+    assert!(certain.ranges.contains(&(ELSEWHERE, 62)));
+    // push 0x10000006; inc eax
+    let begins = [0x68, 6, 0, 0, 0x10, 0xff, 0xc0];
+    assert_eq!(certain.code[..begins.len()], begins);
+    // It is on a page of code here; a word elsewhere is one more that the block depends on.
+    let far = [0xff, 0x15, 0, 0, 2, 0];
+    let word = PC + 0x2_0006;
+    let constant = |address: u64| (address == word).then_some(ELSEWHERE);
+    let certain = block_with(&far, &[], &constant, Guess::Now, CACHED);
+    assert_eq!(certain.ahead, [(word, 8)]);
 }

@@ -6,7 +6,9 @@ mod listings;
 mod pads;
 mod watched;
 
-use verdict_translate::{Block, Guess, Instrumentation, Request, Scope, TranslateError, translate};
+use verdict_translate::{
+    Block, Guess, Instrumentation, KnownFlags, Request, Scope, TranslateError, translate,
+};
 
 /// Where the host code of these tests would run.
 const CODE_ADDRESS: u64 = 0x4001_0000;
@@ -50,8 +52,10 @@ fn translate_watched(
         instrumentation,
         fetch: &fetch,
         read_word: &|_| None,
+        constant_word: &|_| None,
         registers: None,
         guess: &|_| Guess::Now,
+        known_flags: &KnownFlags::default(),
         usual_way: &|_| None,
         watched,
         noted: &|_| false,
