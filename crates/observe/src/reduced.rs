@@ -90,8 +90,11 @@ mod tests {
         assert_eq!(reduced(&counted), expected);
     }
 
-    /// Which bytes of which base are written, and which of the others are read.
-    fn touched(accesses: &[PlainAccess]) -> (BTreeSet<(u16, i64)>, BTreeSet<(u16, i64)>) {
+    /// Bytes as seen from bases.
+    type Touched = BTreeSet<(u16, i64)>;
+
+    /// Those that are written, and those of the others that are read.
+    fn touched(accesses: &[PlainAccess]) -> (Touched, Touched) {
         let bytes = |is_write: bool| {
             accesses
                 .iter()
@@ -101,7 +104,7 @@ mod tests {
                     (start..end).map(|at| (access.word, at))
                 })
         };
-        let written: BTreeSet<_> = bytes(true).collect();
+        let written: Touched = bytes(true).collect();
         let read = bytes(false).filter(|byte| !written.contains(byte));
         (written.clone(), read.collect())
     }

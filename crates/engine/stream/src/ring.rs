@@ -302,7 +302,7 @@ mod tests {
         let mut at = 0u64;
         let sizes = [1, 8, 3, 4096, RING - 1, 100_000, RING, 7, 2 * RING + 5, 64];
         sizes.into_iter().cycle().take(60).map(move |size| {
-            let piece = (at..at + size as u64).map(|at| (at * 167 >> 3) as u8);
+            let piece = (at..at + size as u64).map(|at| ((at * 167) >> 3) as u8);
             at += size as u64;
             piece.collect()
         })
