@@ -12,6 +12,7 @@ fuzz_target!(|code: &[u8]| {
             buffer[..len].copy_from_slice(&code[at..at + len]);
             len
         };
+        let registers = [pc; 16];
         for instrumentation in [
             Instrumentation::None,
             Instrumentation::Accesses,
@@ -34,7 +35,7 @@ fuzz_target!(|code: &[u8]| {
                     fetch: &fetch,
                     read_word: &Some,
                     constant_word: &|_| None,
-                    registers: Some(&[pc; 16]),
+                    registers: Some(&registers),
                     guess: &|_| Guess::Now,
                     known_flags: &KnownFlags::default(),
                     usual_way: &|_| None,

@@ -106,24 +106,32 @@ pub struct Miss {
 }
 
 /// Which registers are kept in which slot of [`verdict_cpu::Context::borrowed`] at some point.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Borrowed([Option<u8>; 6]);
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Borrowed([u8; 6]);
+
+/// No register's number: there is one of these for every instruction that was ever translated, so they are small.
+const NOT_BORROWED: u8 = u8::MAX;
+
+impl Default for Borrowed {
+    fn default() -> Self {
+        Borrowed([NOT_BORROWED; 6])
+    }
+}
 
 impl Borrowed {
     pub(crate) fn lend(&mut self, slot: usize, register: Gpr) {
-        self.0[slot] = Some(register as u8);
+        self.0[slot] = register as u8;
     }
 
     pub(crate) fn give_back(&mut self, slot: usize) {
-        self.0[slot] = None;
+        self.0[slot] = NOT_BORROWED;
     }
 
     /// Pairs of (slot, register number) that are borrowed.
     pub fn slots(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        self.0
-            .iter()
-            .enumerate()
-            .filter_map(|(slot, register)| register.map(|r| (slot, usize::from(r))))
+        let all = self.0.iter().copied().enumerate();
+        all.filter(|(_, register)| *register != NOT_BORROWED)
+            .map(|(slot, register)| (slot, usize::from(register)))
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) count: u32,
     /// What of the guest's vector register 15 is in place while the path runs; if anything, the budget is in the context.
     pub(crate) in_place: InPlace,
+    /// Whether any instruction of the path does something to that register.
+    touches_vector: bool,
     pub(crate) faults: Vec<FaultEntry>,
     pub(crate) links: Vec<Link>,
     pub(crate) misses: Vec<Miss>,
@@ -64,6 +66,7 @@ impl<'a> Builder<'a> {
             body: 0,
             count: 0,
             in_place: InPlace::Nothing,
+            touches_vector: false,
             faults: Vec::with_capacity(BLOCK_INSTRUCTIONS_MAX + 2),
             links: Vec::new(),
             misses: Vec::new(),
@@ -108,6 +111,7 @@ impl<'a> Builder<'a> {
             .iter()
             .map(|step| counter_at(&mut self.info, step.instruction()));
         let most = uses.max().unwrap_or(Counter::Untouched);
+        self.touches_vector = most != Counter::Untouched;
         self.in_place = match most {
             Counter::Untouched | Counter::UpperCleared => return,
             Counter::Low | Counter::LowAlone => InPlace::Low,
@@ -267,7 +271,7 @@ impl<'a> Builder<'a> {
         } else {
             self.emit.raw(&bytes[..instruction.len()]);
         }
-        if self.in_place != InPlace::Whole {
+        if self.touches_vector && self.in_place != InPlace::Whole {
             match counter_at(&mut self.info, instruction) {
                 Counter::UpperCleared => self.emit.clear_upper(),
                 Counter::LowAlone => self.emit.keep_whole(),

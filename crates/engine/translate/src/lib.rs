@@ -1,6 +1,7 @@
 //! Same-ISA translation: guest basic blocks become host code that does the same, counts itself, and comes back.
 //!
-//! A pure function of guest bytes and addresses: nothing here touches memory that runs. Ordinary instructions
+//! A pure function of guest bytes and addresses, and of what the guest holds where a block guesses which way it goes: nothing
+//! here touches memory that runs. Ordinary instructions
 //! are copied byte for byte (rip-relative displacements patched), branches are rewritten so that the guest only
 //! ever sees guest addresses, and what must not run as it is ends the block with an exit to the engine.
 //!
