@@ -83,6 +83,11 @@ fn child_processes() {
 }
 
 #[test]
+fn signals_of_children_that_have_ended() {
+    same("child_signal.c");
+}
+
+#[test]
 fn child_processes_that_are_followed() {
     Program::new(&[text(&build_c("children.c"))])
         .options(&["--follow-children"])

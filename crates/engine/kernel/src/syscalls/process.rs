@@ -414,6 +414,8 @@ impl Kernel {
 
     /// The virtual pid of a child that was waited for; forgotten if it has ended.
     fn reaped(&mut self, real: i32, ended: bool) -> i32 {
+        // The host sent its signal before it let anybody hear of it; and the signal names a child that is known still.
+        self.take_host_signals();
         let pid = self.to_virtual_pid(real);
         if ended {
             self.children.remove(&pid);
