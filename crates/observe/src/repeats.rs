@@ -7,6 +7,7 @@ const SLOTS: usize = 1 << 12;
 /// What one thread did lately.
 #[derive(Debug)]
 pub(crate) struct Repeats {
+    /// None until something is asked: most threads of a survey ask for nothing.
     slots: Box<[(u64, u64, u32)]>,
     /// Counts what makes earlier accesses different from later ones.
     generation: u32,
@@ -15,7 +16,7 @@ pub(crate) struct Repeats {
 impl Default for Repeats {
     fn default() -> Self {
         Repeats {
-            slots: vec![(0, 0, 0); SLOTS].into(),
+            slots: Box::default(),
             generation: 1,
         }
     }
@@ -34,8 +35,39 @@ impl Repeats {
     /// True if the same was asked since the last [`Repeats::forget`].
     pub(crate) fn seen(&mut self, address: u64, what: u64) -> bool {
         let hash = (address ^ what.rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let slot = &mut self.slots[(hash >> 52) as usize];
+        let slot = (hash >> 52) as usize;
         let now = (address, what, self.generation);
+        let Some(slot) = self.slots.get_mut(slot) else {
+            self.slots = vec![(0, 0, 0); SLOTS].into();
+            self.slots[slot] = now;
+            return false;
+        };
         std::mem::replace(slot, now) == now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_is_seen_once_more_until_it_is_forgotten() {
+        let mut repeats = Repeats::default();
+        repeats.forget();
+        assert!(!repeats.seen(0x10, 1));
+        assert!(repeats.seen(0x10, 1));
+        assert!(!repeats.seen(0x10, 2));
+        assert!(repeats.seen(0x10, 1));
+        repeats.forget();
+        assert!(!repeats.seen(0x10, 1));
+    }
+
+    #[test]
+    fn a_thread_that_asks_for_nothing_takes_no_memory() {
+        let mut repeats = Repeats::default();
+        repeats.forget();
+        assert!(repeats.slots.is_empty());
+        repeats.seen(0x10, 1);
+        assert_eq!(repeats.slots.len(), SLOTS);
     }
 }

@@ -561,6 +561,8 @@ impl Executor {
         let block = self.cache.insert(pc, entrance, &guest)?;
         if let Some(events) = &mut self.events {
             events.block(&self.cache, block);
+            // Here only hashes of the log would need it, which are not asked for where the log is told.
+            self.cache.forget_logged(block);
         }
         for page in self.cache.guest_pages(block) {
             self.kernel.memory.watch(page);
