@@ -13,11 +13,11 @@ use verdict_translate::ControlStep;
 pub(crate) struct Known {
     pub(crate) info: BlockInfo,
     /// One per instruction.
-    pub(crate) code: Vec<Code>,
+    pub(crate) code: Box<[Code]>,
     /// What happens, in order.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Box<[Step]>,
     /// One per access: how to be quickly done with it.
-    pub(crate) quick: Vec<Option<Quick>>,
+    pub(crate) quick: Box<[Option<Quick>]>,
 }
 
 /// An access that is nothing but plain, unless its memory is atomic.
@@ -61,9 +61,9 @@ impl Known {
         });
         Known {
             quick: quick.collect(),
-            steps,
+            steps: steps.into(),
             info,
-            code,
+            code: code.into(),
         }
     }
 

@@ -92,14 +92,17 @@ enum Kind {
     Slow,
 }
 
+/// Where the numbers of a block begin that was never left before its end: past all others.
+const NO_NUMBERS: u32 = u32::MAX;
+
 /// All shapes that were asked for.
 #[derive(Default, Debug)]
 pub(crate) struct Shapes {
     /// By id: the number of the shape of the whole block, plus one; 0 if it is not known.
     whole: Vec<u32>,
-    /// By id: where its numbers begin, and how many there are.
+    /// By id: where its numbers begin, or [`NO_NUMBERS`], and how many there are.
     blocks: Vec<(u32, u32)>,
-    /// By the upper half of the header: the number of a shape, plus one.
+    /// By the upper half of the header: the number of a shape, plus one. Only of blocks that were left before their end.
     numbers: Vec<u32>,
     shapes: Vec<Shape>,
     accesses: Vec<PlainAccess>,
@@ -117,8 +120,7 @@ impl Shapes {
         }
         self.whole[index] = 0;
         let count = block.info.pcs.len() + 2;
-        self.blocks[index] = (self.numbers.len() as u32, count as u32);
-        self.numbers.resize(self.numbers.len() + count, 0);
+        self.blocks[index] = (NO_NUMBERS, count as u32);
     }
 
     /// The shape of a block with this in the upper half of its header, if it is known.
@@ -126,21 +128,36 @@ impl Shapes {
     pub(crate) fn get(&self, id: u32, left: u32) -> Option<&Shape> {
         let number = match left {
             0 => *self.whole.get(id as usize)?,
-            _ => self.number(id, left)?,
+            _ => *self.numbers.get(self.place(id, left)?)?,
         };
         self.shapes.get((number as usize).wrapping_sub(1))
     }
 
+    /// Where the number of a shape is; past all of them if it has no place yet.
     #[inline(always)]
-    fn number(&self, id: u32, left: u32) -> Option<u32> {
+    fn place(&self, id: u32, left: u32) -> Option<usize> {
         let (first, count) = *self.blocks.get(id as usize)?;
-        let at = (left < count).then_some(first as usize + left as usize)?;
-        self.numbers.get(at).copied()
+        (left < count).then_some(first as usize + left as usize)
+    }
+
+    /// The place of the number of a shape, which has one from now on.
+    fn place_mut(&mut self, id: u32, left: u32) -> Option<&mut u32> {
+        self.place(id, left)?;
+        if left == 0 {
+            return self.whole.get_mut(id as usize);
+        }
+        let (first, count) = &mut self.blocks[id as usize];
+        if *first == NO_NUMBERS {
+            *first = self.numbers.len() as u32;
+            self.numbers.resize(self.numbers.len() + *count as usize, 0);
+        }
+        let place = *first as usize + left as usize;
+        self.numbers.get_mut(place)
     }
 
     /// Makes the shape of a block. False if there is none, since the block has no such instruction.
     pub(crate) fn make(&mut self, id: u32, left: u32, block: &Known, is_plain: bool) -> bool {
-        if self.number(id, left) != Some(0) {
+        if self.place(id, left).is_none() || self.get(id, left).is_some() {
             return false;
         }
         let executed = match left {
@@ -153,11 +170,8 @@ impl Shapes {
             return false;
         };
         self.shapes.push(shape.with_loops(is_plain));
-        let at = self.blocks[id as usize].0 as usize + left as usize;
-        self.numbers[at] = self.shapes.len() as u32;
-        if left == 0 {
-            self.whole[id as usize] = self.shapes.len() as u32;
-        }
+        let number = self.shapes.len() as u32;
+        *self.place_mut(id, left).expect("there is such a block") = number;
         true
     }
 

@@ -1,12 +1,13 @@
-//! One binary, read once.
+//! One binary: where its parts are, read at once, and what is in them, read when somebody asks for it. Many of a process's
+//! modules are never asked for more than their place, and the debug information of a large library takes a lot of memory.
 
 use std::cell::OnceCell;
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
-use object::{Object, ObjectSection, ObjectSegment, SectionKind};
+use object::{Object, ObjectSection, ObjectSegment, ReadCache, SectionKind};
 
 use crate::debug::Debug;
 use crate::debug_file;
@@ -21,12 +22,20 @@ pub(crate) type Reader = EndianArcSlice<LittleEndian>;
 /// What is known of a binary. Nothing, where it cannot be read or makes no sense.
 #[derive(Default)]
 pub(crate) struct Module {
+    path: PathBuf,
+    debug_root: PathBuf,
     segments: Vec<Segment>,
+    thread_local_bytes: u64,
+    contents: OnceCell<Contents>,
+    variables: OnceCell<VariableIndex>,
+}
+
+/// What is in a binary and in what belongs to it.
+#[derive(Default)]
+struct Contents {
     symbols: Symbols,
     debug: Option<Debug>,
     unwind: Option<Arc<UnwindTable>>,
-    variables: OnceCell<VariableIndex>,
-    thread_local_bytes: u64,
 }
 
 /// A part of the file and where it was linked to be.
@@ -53,46 +62,29 @@ impl Module {
         if !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
             return Self::default();
         }
-        fs::read(path).map_or_else(
-            |_| Self::default(),
-            |bytes| Self::parse(&bytes, path, debug_root),
-        )
-    }
-
-    fn parse(bytes: &[u8], path: &Path, debug_root: &Path) -> Self {
-        let Ok(binary) = object::File::parse(bytes) else {
+        let Ok(file) = File::open(path) else {
             return Self::default();
         };
-        let mut module = Self {
-            segments: segments(&binary),
-            symbols: Symbols::read(&binary),
-            debug: debug_information(&binary, path, debug_root),
-            unwind: None,
-            variables: OnceCell::new(),
-            thread_local_bytes: thread_local_bytes(&binary),
+        // Of the whole file, only what is asked for is read.
+        let parts = ReadCache::new(file);
+        let Ok(binary) = object::File::parse(&parts) else {
+            return Self::default();
         };
-        module.unwind = unwind_table(&binary, &module.segments);
-        let stripped = binary.symbols().next().is_none();
-        if module.debug.is_none() || stripped {
-            module.add_separate(&binary, path, debug_root);
+        Self {
+            path: path.to_owned(),
+            debug_root: debug_root.to_owned(),
+            segments: segments(&binary),
+            thread_local_bytes: thread_local_bytes(&binary),
+            ..Self::default()
         }
-        module
     }
 
-    fn add_separate<'data>(&mut self, binary: &impl Object<'data>, path: &Path, debug_root: &Path) {
-        let Some(bytes) = debug_file::find(binary, path, debug_root) else {
-            return;
-        };
-        let Ok(separate) = object::File::parse(&*bytes) else {
-            return;
-        };
-        if self.debug.is_none() {
-            self.debug = debug_information(&separate, path, debug_root);
-        }
-        let symbols = Symbols::read(&separate);
-        if !symbols.is_empty() {
-            self.symbols = symbols;
-        }
+    fn contents(&self) -> &Contents {
+        self.contents.get_or_init(|| {
+            // A module that is no binary has no path.
+            let bytes = fs::read(&self.path).unwrap_or_default();
+            Contents::parse(&bytes, self)
+        })
     }
 
     /// The linked address of an offset in the file.
@@ -108,11 +100,11 @@ impl Module {
 
     /// The variable at an address, as linked.
     pub(crate) fn variable(&self, address: u64, size: u64) -> Option<Variable> {
-        let debug = self.debug.as_ref();
+        let debug = self.debug();
         let known =
             debug.and_then(|debug| self.variables(debug).global(debug.units(), address, size));
         known.or_else(|| {
-            let (name, offset, whole) = self.symbols.find_data(address)?;
+            let (name, offset, whole) = self.contents().symbols.find_data(address)?;
             let more = if offset == 0 {
                 String::new()
             } else {
@@ -137,7 +129,7 @@ impl Module {
 
     /// The variable at an offset in the module's thread-local storage.
     pub(crate) fn thread_local(&self, offset: u64, size: u64) -> Option<Variable> {
-        let debug = self.debug.as_ref()?;
+        let debug = self.debug()?;
         self.variables(debug)
             .thread_local(debug.units(), offset, size)
     }
@@ -148,11 +140,11 @@ impl Module {
     }
 
     pub(crate) fn debug(&self) -> Option<&Debug> {
-        self.debug.as_ref()
+        self.contents().debug.as_ref()
     }
 
     pub(crate) fn unwind_table(&self) -> Option<Arc<UnwindTable>> {
-        self.unwind.clone()
+        self.contents().unwind.clone()
     }
 
     pub(crate) fn file_offset(&self, address: u64) -> Option<u64> {
@@ -165,10 +157,9 @@ impl Module {
 
     pub(crate) fn frames_at(&self, address: u64) -> Vec<Frame> {
         let mut frames = self
-            .debug
-            .as_ref()
+            .debug()
             .map_or_else(Vec::new, |debug| debug.frames(address));
-        let symbol = self.symbols.find(address);
+        let symbol = self.contents().symbols.find(address);
         match frames.last_mut() {
             Some(outermost) => outermost.function = better_name(outermost.function.take(), symbol),
             None => frames.extend(symbol.map(|function| Frame {
@@ -177,6 +168,40 @@ impl Module {
             })),
         }
         frames
+    }
+}
+
+impl Contents {
+    fn parse(bytes: &[u8], module: &Module) -> Self {
+        let Ok(binary) = object::File::parse(bytes) else {
+            return Self::default();
+        };
+        let mut contents = Self {
+            symbols: Symbols::read(&binary),
+            debug: debug_information(&binary, &module.path, &module.debug_root),
+            unwind: unwind_table(&binary, &module.segments),
+        };
+        let stripped = binary.symbols().next().is_none();
+        if contents.debug.is_none() || stripped {
+            contents.add_separate(&binary, &module.path, &module.debug_root);
+        }
+        contents
+    }
+
+    fn add_separate<'data>(&mut self, binary: &impl Object<'data>, path: &Path, debug_root: &Path) {
+        let Some(bytes) = debug_file::find(binary, path, debug_root) else {
+            return;
+        };
+        let Ok(separate) = object::File::parse(&*bytes) else {
+            return;
+        };
+        if self.debug.is_none() {
+            self.debug = debug_information(&separate, path, debug_root);
+        }
+        let symbols = Symbols::read(&separate);
+        if !symbols.is_empty() {
+            self.symbols = symbols;
+        }
     }
 }
 
@@ -278,4 +303,21 @@ fn load_section<'data>(binary: &impl Object<'data>, id: SectionId) -> Result<Rea
         .and_then(|section| section.uncompressed_data().ok())
         .unwrap_or_default();
     Ok(Reader::new(Arc::from(&*data), LittleEndian))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_a_module_is_read_when_it_is_asked_for() {
+        let own = std::env::current_exe().unwrap();
+        let module = Module::open(&own, Path::new("/nowhere"));
+        let code = module.segments.last().expect("a program has segments");
+        assert!(module.holds(code.address));
+        assert_eq!(module.address(code.offset), Some(code.address));
+        assert!(module.contents.get().is_none());
+        assert!(module.unwind_table().is_some());
+        assert!(module.contents.get().is_some());
+    }
 }

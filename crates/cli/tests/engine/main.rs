@@ -20,6 +20,7 @@ mod record_faults;
 mod recorded;
 mod replay;
 mod run;
+mod scale;
 mod servers;
 mod steered;
 mod tools;

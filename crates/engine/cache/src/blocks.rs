@@ -1,45 +1,42 @@
 //! The blocks of the cache, their links, and the guest pages they were made from.
 
+use crate::described::Description;
+use crate::fault_entries::{FaultEntries, FaultState};
 use crate::guesses::Guesses;
 use crate::memory::{CacheMemoryError, CodeCopy, CodeMemory};
+use crate::one_offs::{ONE_OFF_LEN, ONE_OFF_START, OneOffs};
 use crate::tables::Tables;
 use rustc_hash::{FxHashMap, FxHashSet};
-use verdict_cpu::layout::{CACHE_FREE, CACHE_LEN, CACHE_START, PAGE};
+use verdict_cpu::layout::{CACHE_LEN, CACHE_START, PAGE};
 use verdict_translate::{
-    Block, ControlMark, FaultEntry, Guess, Instrumentation, KnownFlags, LoggedAccess, Request,
-    Scope, TranslateError, Way, indirect_pad, prelude, translate,
+    Instrumentation, KnownFlags, Request, Scope, TranslateError, Way, indirect_pad, prelude,
+    translate,
 };
 
 /// Names a block of the current generation of the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockId(pub u32);
 
-/// Where one-off blocks are made, over and over, and how many bytes they have there.
-const ONE_OFF_START: u64 = CACHE_FREE;
-const ONE_OFF_LEN: u64 = 64 << 10;
-/// How many are kept at most.
-const ONE_OFFS_MAX: usize = 4096;
 /// Where the blocks that stay begin.
 const BLOCKS_START: u64 = ONE_OFF_START + ONE_OFF_LEN;
 /// Room that a block and its pad need at most: 64 instructions, each with log code and a far operand.
 const BLOCK_LEN_MAX: usize = 32 << 10;
 
-struct Entry {
+/// A block. There are as many as the guest has code that ever ran, so it is small.
+pub(crate) struct Entry {
     pc: u64,
-    host: u64,
+    host: HostOffset,
     /// Where links and the engine enter.
-    body: u64,
+    body: HostOffset,
     host_len: u32,
-    ranges: Box<[(u64, u32)]>,
     instructions: u32,
-    log_words: Box<[u16]>,
-    faults: Box<[FaultEntry]>,
-    accesses: Box<[LoggedAccess]>,
-    control: Box<[ControlMark]>,
-    pcs: Box<[u64]>,
+    ranges: Box<[(u64, u32)]>,
+    faults: FaultEntries,
+    /// What it logs.
+    pub(crate) description: Option<Box<Description>>,
     /// Links of other blocks that lead here.
     incoming: Vec<u32>,
-    pad: Option<u64>,
+    pad: Option<HostOffset>,
     /// Whether the flags are dead where it begins.
     flags_dead: bool,
     live: bool,
@@ -47,18 +44,37 @@ struct Entry {
     furthest: u16,
 }
 
+/// A host address in the cache, counted from its start.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct HostOffset(u32);
+
+impl HostOffset {
+    fn new(address: u64) -> Self {
+        let offset = address.wrapping_sub(CACHE_START);
+        assert!(offset < CACHE_LEN, "code outside the cache");
+        HostOffset(offset as u32)
+    }
+
+    fn address(self) -> u64 {
+        CACHE_START + u64::from(self.0)
+    }
+}
+
+const _: () = assert!(CACHE_LEN <= 1 << 32);
+
 struct LinkEntry {
     target: u64,
-    /// Host address of the rel32.
-    patch: u64,
-    /// Host address of the stub.
-    stub: u64,
+    /// For a way off the block's path: the branch.
+    branch: u64,
+    /// Of the rel32.
+    patch: HostOffset,
+    stub: HostOffset,
     /// The block it leaves.
     from: BlockId,
     /// Instructions of the path before it.
     retired: u16,
-    /// For a way off the block's path: the branch, and the way that the path follows.
-    leaves: Option<(u64, Way)>,
+    /// For a way off the block's path: the way that the path follows.
+    followed: Option<Way>,
     /// Whether it leads to its target's block already: it comes back all the same when the budget is used up.
     linked: bool,
 }
@@ -70,15 +86,15 @@ pub struct FaultSite {
     pub pc: u64,
     /// Host address from which on the entry holds.
     pub host: u64,
-    /// The block's fault entry.
-    pub entry: FaultEntry,
+    /// How things stand there.
+    pub entry: FaultState,
     /// What to add to the budget so that exactly the retired instructions are charged.
     pub due: i64,
 }
 
 impl FaultSite {
     /// `charged`: what the budget was charged before the code at `code` ran.
-    fn new(code: u64, entry: FaultEntry, charged: u32) -> Self {
+    pub(crate) fn new(code: u64, entry: FaultState, charged: u32) -> Self {
         FaultSite {
             pc: entry.pc,
             host: code + u64::from(entry.host),
@@ -86,47 +102,6 @@ impl FaultSite {
             due: i64::from(charged) - i64::from(entry.retired),
         }
     }
-}
-
-/// The constant part of a block's access log.
-#[derive(Clone, Copy, Debug)]
-pub struct LoggedBlock<'a> {
-    /// The accesses in order.
-    pub accesses: &'a [LoggedAccess],
-    /// Words logged (header included) once so many instructions have retired.
-    pub words: &'a [u16],
-    /// Calls and returns, with [`Instrumentation::Everything`].
-    pub control: &'a [ControlMark],
-    /// The addresses of its instructions, with [`Instrumentation::Everything`].
-    pub pcs: &'a [u64],
-}
-
-/// A block that runs once.
-#[derive(Clone, Copy, Debug)]
-pub struct OneOff {
-    /// Host address to enter.
-    pub host: u64,
-    /// Instructions it will retire.
-    pub instructions: u32,
-}
-
-/// A one-off block, and what it was made from.
-struct OneOffBlock {
-    asked: (u64, u32),
-    block: Block,
-    guest_bytes: Vec<u8>,
-}
-
-/// The guest's code of some ranges as it is now; shorter where it cannot be executed.
-fn guest_bytes(ranges: &[(u64, u32)], guest: &GuestCode<'_>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (start, len) in ranges {
-        let before = bytes.len();
-        bytes.resize(before + *len as usize, 0);
-        let there = (guest.fetch)(*start, &mut bytes[before..]);
-        bytes.truncate(before + there);
-    }
-    bytes
 }
 
 /// Counts for `--stats`.
@@ -148,26 +123,23 @@ pub struct CacheStats {
 
 /// All translated code of an executor.
 pub struct CodeCache {
-    memory: CodeMemory,
+    pub(crate) memory: CodeMemory,
     tables: Tables,
-    instrumentation: Instrumentation,
-    entries: Vec<Entry>,
+    pub(crate) instrumentation: Instrumentation,
+    pub(crate) entries: Vec<Entry>,
     by_pc: FxHashMap<u64, BlockId>,
     by_page: FxHashMap<u64, Vec<BlockId>>,
     links: Vec<LinkEntry>,
-    /// The one-off block in place.
-    one_off: Option<OneOffBlock>,
-    /// One-off blocks of before, by what was asked for: turns tend to end at the same few places.
-    one_offs: FxHashMap<(u64, u32), OneOffBlock>,
+    pub(crate) one_offs: OneOffs,
     /// Conditional branches that usually go the other way than by default.
-    ways: FxHashMap<u64, Way>,
+    pub(crate) ways: FxHashMap<u64, Way>,
     pub(crate) guesses: Guesses,
-    known_flags: KnownFlags,
+    pub(crate) known_flags: KnownFlags,
     /// Guest instructions before which blocks stop.
-    watched: FxHashSet<u64>,
+    pub(crate) watched: FxHashSet<u64>,
     /// Where functions begin whose arguments are logged.
-    noted: FxHashSet<u64>,
-    stats: CacheStats,
+    pub(crate) noted: FxHashSet<u64>,
+    pub(crate) stats: CacheStats,
 }
 
 impl std::fmt::Debug for CodeCache {
@@ -216,8 +188,7 @@ impl CodeCache {
             by_pc: FxHashMap::default(),
             by_page: FxHashMap::default(),
             links: Vec::new(),
-            one_off: None,
-            one_offs: FxHashMap::default(),
+            one_offs: OneOffs::default(),
             ways: FxHashMap::default(),
             guesses: Guesses::default(),
             known_flags: KnownFlags::default(),
@@ -239,18 +210,7 @@ impl CodeCache {
 
     /// Where a block's code starts.
     pub fn host_address(&self, block: BlockId) -> u64 {
-        self.entries[block.0 as usize].body
-    }
-
-    /// What a block writes to the access log.
-    pub fn logged(&self, block: BlockId) -> LoggedBlock<'_> {
-        let entry = &self.entries[block.0 as usize];
-        LoggedBlock {
-            accesses: &entry.accesses,
-            words: &entry.log_words,
-            control: &entry.control,
-            pcs: &entry.pcs,
-        }
+        self.entries[block.0 as usize].body.address()
     }
 
     /// Whether a block has not been forgotten.
@@ -282,7 +242,7 @@ impl CodeCache {
         let first_link = self.links.len() as u32;
         let host = self.memory.next();
         let indirect = entrance == Entrance::Indirect;
-        let block = translate(&Request {
+        let mut block = translate(&Request {
             pc,
             code_address: host,
             block_id: id.0,
@@ -309,33 +269,31 @@ impl CodeCache {
         self.stats.code_bytes += (block.code.len() + block.cold.len()) as u64;
         self.links.extend(block.links.iter().map(|link| LinkEntry {
             target: link.target,
-            patch: host + u64::from(link.patch),
-            stub: link.stub,
+            branch: link.leaves.map_or(0, |(branch, _)| branch),
+            patch: HostOffset::new(host + u64::from(link.patch)),
+            stub: HostOffset::new(link.stub),
             from: id,
             retired: link.retired,
-            leaves: link.leaves,
+            followed: link.leaves.map(|(_, followed)| followed),
             linked: false,
         }));
         self.guesses.add(id, host, &block.misses);
-        let ranges: Box<[_]> = [block.ranges, block.ahead].concat().into();
+        let ranges: Box<[_]> = [&*block.ranges, &*block.ahead].concat().into();
         for page in pages(&ranges) {
             self.by_page.entry(page).or_default().push(id);
         }
         self.by_pc.insert(pc, id);
         self.entries.push(Entry {
             pc,
-            host,
-            body: host + u64::from(block.body),
+            host: HostOffset::new(host),
+            body: HostOffset::new(host + u64::from(block.body)),
             host_len: block.code.len() as u32,
-            ranges,
             instructions: block.instructions,
-            log_words: block.log_words.into(),
-            faults: block.faults.into(),
-            accesses: block.accesses.into(),
-            control: block.control.into(),
-            pcs: block.pcs.into(),
+            ranges,
+            faults: FaultEntries::new(pc, block.faults.iter().map(Into::into)),
+            description: Description::take(&mut block),
             incoming: Vec::new(),
-            pad: indirect.then_some(host),
+            pad: indirect.then(|| HostOffset::new(host)),
             flags_dead: block.flags_dead,
             live: true,
             furthest: 0,
@@ -359,17 +317,16 @@ impl CodeCache {
     pub fn first_use(&mut self, link: u32) -> bool {
         let LinkEntry {
             from,
-            leaves,
+            branch,
+            followed,
             retired,
             ..
         } = self.links[link as usize];
         let entry = &mut self.entries[from.0 as usize];
         let further = entry.furthest > retired;
         entry.furthest = entry.furthest.max(retired);
-        match leaves {
-            Some((branch, followed))
-                if !further && entry.live && !self.ways.contains_key(&branch) =>
-            {
+        match followed {
+            Some(followed) if !further && entry.live && !self.ways.contains_key(&branch) => {
                 self.ways.insert(branch, followed.flipped());
                 self.drop_block(from);
                 false
@@ -391,7 +348,7 @@ impl CodeCache {
         }
         let host = self.host_address(block);
         self.entries[block.0 as usize].incoming.push(link);
-        let patch = self.links[link as usize].patch;
+        let patch = self.links[link as usize].patch.address();
         self.patch_jump(patch, host);
     }
 
@@ -403,9 +360,9 @@ impl CodeCache {
     /// Lets indirect branches find a block without the engine's help.
     pub fn make_indirect(&mut self, block: BlockId) {
         let entry = &self.entries[block.0 as usize];
-        let (pc, body, flags_dead) = (entry.pc, entry.body, entry.flags_dead);
+        let (pc, body, flags_dead) = (entry.pc, entry.body.address(), entry.flags_dead);
         let pad = match entry.pad {
-            Some(pad) => pad,
+            Some(pad) => pad.address(),
             None => {
                 if self.is_full() {
                     return;
@@ -414,94 +371,11 @@ impl CodeCache {
                 let made = indirect_pad(pc, body, at, self.memory.next_cold(), flags_dead);
                 self.memory.append(&made.code);
                 self.memory.append_cold(&made.cold);
-                self.entries[block.0 as usize].pad = Some(at);
+                self.entries[block.0 as usize].pad = Some(HostOffset::new(at));
                 at
             }
         };
         self.tables.insert(pc, pad);
-    }
-
-    /// Makes a block of exactly so many instructions, which is forgotten after it ran.
-    pub fn one_off(
-        &mut self,
-        pc: u64,
-        instructions: u32,
-        guest: &GuestCode<'_>,
-    ) -> Result<OneOff, TranslateError> {
-        let asked = (pc, instructions);
-        if let Some(last) = self.one_off.take() {
-            self.one_offs.insert(last.asked, last);
-        }
-        let known = self
-            .one_offs
-            .remove(&asked)
-            .filter(|made| guest_bytes(&made.block.ranges, guest) == made.guest_bytes);
-        let made = match known {
-            Some(made) => made,
-            None => self.new_one_off(asked, guest)?,
-        };
-        if self.one_offs.len() > ONE_OFFS_MAX {
-            self.one_offs.clear();
-        }
-        self.memory.write(ONE_OFF_START, &made.block.code);
-        let one_off = OneOff {
-            host: ONE_OFF_START,
-            instructions: made.block.instructions,
-        };
-        self.one_off = Some(made);
-        Ok(one_off)
-    }
-
-    fn new_one_off(
-        &mut self,
-        asked: (u64, u32),
-        guest: &GuestCode<'_>,
-    ) -> Result<OneOffBlock, TranslateError> {
-        let (pc, instructions) = asked;
-        let block = translate(&Request {
-            pc,
-            code_address: ONE_OFF_START,
-            block_id: ONE_OFF_BLOCK_ID,
-            scope: Scope::OneOff { instructions },
-            instrumentation: self.instrumentation,
-            fetch: guest.fetch,
-            read_word: guest.read_word,
-            constant_word: &|_| None,
-            registers: None,
-            guess: &|_| Guess::Never,
-            known_flags: &self.known_flags,
-            usual_way: &|branch| self.ways.get(&branch).copied(),
-            watched: &|pc| self.watched.contains(&pc),
-            noted: &|pc| self.noted.contains(&pc),
-        })?;
-        assert!(
-            block.code.len() as u64 <= ONE_OFF_LEN,
-            "a one-off block outgrew its place"
-        );
-        self.stats.one_offs += 1;
-        Ok(OneOffBlock {
-            asked,
-            guest_bytes: guest_bytes(&block.ranges, guest),
-            block,
-        })
-    }
-
-    /// What the one-off block in place writes to the access log.
-    pub fn logged_one_off(&self) -> LoggedBlock<'_> {
-        match &self.one_off {
-            Some(OneOffBlock { block, .. }) => LoggedBlock {
-                accesses: &block.accesses,
-                words: &block.log_words,
-                control: &block.control,
-                pcs: &block.pcs,
-            },
-            None => LoggedBlock {
-                accesses: &[],
-                words: &[],
-                control: &[],
-                pcs: &[],
-            },
-        }
     }
 
     /// True if the address lies in the cache.
@@ -512,17 +386,18 @@ impl CodeCache {
     /// Leads a host address back to the guest instruction it belongs to.
     pub fn fault_site(&self, host: u64) -> Option<FaultSite> {
         if host < BLOCKS_START {
-            let block = &self.one_off.as_ref()?.block;
-            return fault_entry(&block.faults, host.checked_sub(ONE_OFF_START)?)
-                .map(|entry| FaultSite::new(ONE_OFF_START, entry, block.instructions));
+            return self.one_offs.fault_site(host);
         }
-        let after = self.entries.partition_point(|entry| entry.host <= host);
+        let after = self
+            .entries
+            .partition_point(|entry| entry.host.address() <= host);
         let block = self.entries.get(after.checked_sub(1)?)?;
-        if host >= block.host + u64::from(block.host_len) {
+        let start = block.host.address();
+        if host >= start + u64::from(block.host_len) {
             return None;
         }
-        fault_entry(&block.faults, host - block.host)
-            .map(|entry| FaultSite::new(block.host, entry, 0))
+        let entry = block.faults.at(block.pc, host - start)?;
+        Some(FaultSite::new(start, entry, 0))
     }
 
     /// From now on the engine gets control ([`verdict_cpu::ExitReason::Watch`]) before the instruction at `pc` runs.
@@ -554,7 +429,6 @@ impl CodeCache {
     /// Forgets the blocks that hold the instruction at `pc`; they are made again when they are needed.
     fn remake_around(&mut self, pc: u64) {
         self.one_offs.clear();
-        self.one_off = None;
         let on_page = self.by_page.get(&(pc / PAGE)).cloned().unwrap_or_default();
         for block in on_page {
             let entry = &self.entries[block.0 as usize];
@@ -605,17 +479,14 @@ impl CodeCache {
         let incoming = std::mem::take(&mut entry.incoming);
         for link in incoming {
             self.links[link as usize].linked = false;
-            let (patch, stub) = (
-                self.links[link as usize].patch,
-                self.links[link as usize].stub,
-            );
-            self.patch_jump(patch, stub);
+            let LinkEntry { patch, stub, .. } = self.links[link as usize];
+            self.patch_jump(patch.address(), stub.address());
         }
         if self.by_pc.get(&pc) == Some(&block) {
             self.by_pc.remove(&pc);
         }
         if let Some(pad) = pad {
-            self.tables.remove(pc, pad);
+            self.tables.remove(pc, pad.address());
         }
         self.stats.invalidated += 1;
     }
@@ -642,14 +513,6 @@ impl CodeCache {
     pub fn adopt(&mut self, copy: &CodeCopy) -> Result<(), CacheMemoryError> {
         self.memory.adopt(copy)
     }
-}
-
-/// Block id in the access log of every one-off block.
-pub const ONE_OFF_BLOCK_ID: u32 = (1 << 31) - 1;
-
-fn fault_entry(faults: &[FaultEntry], offset: u64) -> Option<FaultEntry> {
-    let after = faults.partition_point(|entry| u64::from(entry.host) <= offset);
-    faults.get(after.checked_sub(1)?).copied()
 }
 
 /// The pages of some ranges, each once.

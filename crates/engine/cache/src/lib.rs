@@ -5,12 +5,15 @@
 //! guest instruction for as long as anything can refer to it.
 
 mod blocks;
+mod described;
+mod fault_entries;
 mod guesses;
 mod memory;
+mod one_offs;
 mod tables;
 
-pub use blocks::{
-    BlockId, CacheStats, CodeCache, Entrance, FaultSite, GuestCode, LoggedBlock, ONE_OFF_BLOCK_ID,
-    OneOff,
-};
+pub use blocks::{BlockId, CacheStats, CodeCache, Entrance, FaultSite, GuestCode};
+pub use described::LoggedBlock;
+pub use fault_entries::{BorrowedSlots, FaultState};
 pub use memory::{CacheMemoryError, CodeCopy};
+pub use one_offs::{ONE_OFF_BLOCK_ID, OneOff};

@@ -20,6 +20,7 @@ mod leave;
 mod looping;
 mod next_access;
 mod policy;
+mod processes;
 mod properties;
 mod recording;
 mod replace;

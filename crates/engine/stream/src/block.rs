@@ -46,13 +46,17 @@ pub(crate) fn write(out: &mut Writer, block: &BlockParts<'_>) {
 
 pub(crate) fn read(from: &mut Reader<'_>) -> Result<BlockInfo, StreamError> {
     Ok(BlockInfo {
-        pcs: from.list(Reader::u64)?,
-        words: from.list(Reader::u16)?,
-        accesses: from.list(read_access)?,
-        control: from.list(read_control)?,
+        pcs: from.list(8, Reader::u64)?,
+        words: from.list(2, Reader::u16)?,
+        accesses: from.list(ACCESS_BYTES, read_access)?,
+        control: from.list(CONTROL_BYTES_MIN, read_control)?,
     })
 }
 
+/// What [`write_access`] writes.
+const ACCESS_BYTES: usize = 2 + 2 + 8 + 4 + 1 + 1 + 1 + 2 + 2;
+/// The least that [`write_control`] writes: a return.
+const CONTROL_BYTES_MIN: usize = 2 + 1 + 2;
 /// Stands for no word.
 const NO_WORD: u16 = u16::MAX;
 

@@ -68,15 +68,21 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// As many things as a count says, which cannot be more than there are bytes left.
+    /// As many things as a count says, of so many bytes each at least: no more than there are bytes left for. The list has no
+    /// room for more: lists of blocks are kept as long as the run lasts.
     pub(crate) fn list<T>(
         &mut self,
+        bytes_min: usize,
         mut one: impl FnMut(&mut Self) -> Result<T, StreamError>,
     ) -> Result<Vec<T>, StreamError> {
         let count = self.u32()? as usize;
-        if count > self.0.len() {
+        if count > self.0.len() / bytes_min {
             return Err(StreamError::Damaged);
         }
-        (0..count).map(|_| one(self)).collect()
+        let mut list = Vec::with_capacity(count);
+        for _ in 0..count {
+            list.push(one(self)?);
+        }
+        Ok(list)
     }
 }

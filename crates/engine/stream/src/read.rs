@@ -148,7 +148,7 @@ fn system_call(from: &mut Reader<'_>) -> Result<SystemCall, StreamError> {
         number,
         args,
         result: from.u64()? as i64,
-        memory: from.list(|from| {
+        memory: from.list(8 + 8 + 1, |from| {
             Ok(MemoryUse {
                 address: from.u64()?,
                 len: from.u64()?,

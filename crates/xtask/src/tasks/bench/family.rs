@@ -17,7 +17,8 @@ pub(super) struct Run {
     pub(super) seconds: f64,
     /// Time on processors, of all processes.
     pub(super) cpu_seconds: f64,
-    /// The most memory that its processes had: the sum of the peaks of those that were there at once.
+    /// The most memory that its processes had: the sum of the peaks of those that were there at once. Pages that several of
+    /// them share, such as those of their program's code, count in each.
     pub(super) peak_bytes: u64,
 }
 
@@ -61,7 +62,16 @@ fn peak_of(process: u32) -> u64 {
         .and_then(|peak| peak.trim().trim_end_matches(" kB").parse::<u64>().ok())
         .unwrap_or(0);
     let own = peak * 1024;
-    own + children_of(process).into_iter().map(peak_of).sum::<u64>()
+    let words = words_of(process);
+    // One that has not executed its program yet has the memory of its parent.
+    let children = children_of(process).into_iter();
+    let children = children.filter(|child| words_of(*child) != words);
+    own + children.map(peak_of).sum::<u64>()
+}
+
+/// What a process was started with; nothing once it has ended.
+fn words_of(process: u32) -> Vec<u8> {
+    fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default()
 }
 
 /// The processes that any thread of a process has started.

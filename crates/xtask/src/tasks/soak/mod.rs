@@ -3,6 +3,7 @@
 mod classify;
 mod confirm;
 mod cpu;
+mod detect;
 mod determinism;
 mod replay;
 
@@ -23,6 +24,8 @@ enum Subject {
     Confirm(confirm::Args),
     /// Random instruction sequences, under the engine and on the CPU
     Cpu(cpu::Args),
+    /// Races of programs with a thousand threads, gigabytes of memory, 10^10 instructions: all found, in bounded memory
+    Detect(detect::Args),
     /// Programs under the engine, many times: every run is the same to the last instruction
     Determinism(determinism::Args),
     /// Recordings, replayed many times: every replay is the recorded execution to the last instruction
@@ -36,6 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
         Subject::Classify(args) => classify::run_all(args),
         Subject::Confirm(args) => confirm::run_all(args),
         Subject::Cpu(args) => cpu::run_for(args),
+        Subject::Detect(args) => detect::run_all(args),
         Subject::Determinism(args) => determinism::run_all(args),
         Subject::Replay(args) => replay::run_all(args),
         Subject::Faults(args) => replay::run_faults(args),
