@@ -31,22 +31,18 @@ impl Key {
     }
 }
 
-/// What was accessed in a region: a bit for each byte.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Bytes([[u64; WORDS]; 2]);
+/// What was accessed in a region: a bit for each byte, of those that were read or written, then of those that were written.
+type Bytes = [u64; 2 * WORDS];
 
-/// Of [`Bytes`]: those that were read or written, and those that were written.
 const ACCESSED: usize = 0;
-const WRITTEN: usize = 1;
-
-const NOTHING: Bytes = Bytes([[0; WORDS]; 2]);
+const WRITTEN: usize = WORDS;
 
 /// The regions that were accessed lately. Forgets at any time, but never remembers what was not.
 #[derive(Debug)]
 pub(super) struct Recent {
     /// Which region each slot holds, and for whom; 0 for none.
     tags: Box<[u64; SLOTS]>,
+    /// Pages of slots that were never used have never been touched: most programs need few.
     bytes: Box<[Bytes; SLOTS]>,
     keys: u32,
 }
@@ -55,7 +51,7 @@ impl Default for Recent {
     fn default() -> Self {
         Recent {
             tags: boxed(0),
-            bytes: boxed(NOTHING),
+            bytes: boxed([0; 2 * WORDS]),
             keys: 0,
         }
     }
@@ -76,6 +72,12 @@ fn slot_of(region: u64, class: u32) -> usize {
 #[inline(always)]
 fn tag_of(region: u64, key: Key) -> u64 {
     region >> SLOT_BITS << KEY_BITS | u64::from(key.0)
+}
+
+/// Where in [`Bytes`] it is that says whether an access repeats.
+#[inline(always)]
+fn kind(is_write: bool) -> usize {
+    if is_write { WRITTEN } else { ACCESSED }
 }
 
 /// The bits of so many bytes, of which there are 1 to 64.
@@ -125,7 +127,7 @@ impl Recent {
             return self.repeats_all(key, address, end, is_write);
         }
         let word = (address % REGION / 64) as usize;
-        let done = self.bytes[slot].0[usize::from(is_write)][word];
+        let done = self.bytes[slot][kind(is_write) + word];
         !done & mask(u64::from(size)) << bit == 0
     }
 
@@ -136,7 +138,7 @@ impl Recent {
             if self.tags[slot] != tag_of(region, key) {
                 return false;
             }
-            let done = &self.bytes[slot].0[usize::from(is_write)];
+            let done = &self.bytes[slot][kind(is_write)..];
             masks(part).all(|(word, mask)| !done[word] & mask == 0)
         })
     }
@@ -151,11 +153,11 @@ impl Recent {
             let bytes = &mut self.bytes[slot];
             let tag = tag_of(region, key);
             if std::mem::replace(&mut self.tags[slot], tag) != tag {
-                *bytes = NOTHING;
+                *bytes = [0; 2 * WORDS];
             }
             for (word, mask) in masks(part) {
-                bytes.0[ACCESSED][word] |= mask;
-                bytes.0[WRITTEN][word] |= if is_write { mask } else { 0 };
+                bytes[ACCESSED + word] |= mask;
+                bytes[WRITTEN + word] |= if is_write { mask } else { 0 };
             }
         }
     }
@@ -176,8 +178,8 @@ impl Recent {
                     continue;
                 }
                 for (word, mask) in masks(part.clone()) {
-                    self.bytes[slot].0[ACCESSED][word] &= !mask;
-                    self.bytes[slot].0[WRITTEN][word] &= !mask;
+                    self.bytes[slot][ACCESSED + word] &= !mask;
+                    self.bytes[slot][WRITTEN + word] &= !mask;
                 }
             }
         }
