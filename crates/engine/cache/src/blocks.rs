@@ -1,13 +1,15 @@
 //! The blocks of the cache, their links, and the guest pages they were made from.
 
 use crate::guesses::Guesses;
+use crate::links::LinkEntry;
 use crate::memory::{CacheMemoryError, CodeCopy, CodeMemory};
 use crate::tables::Tables;
 use rustc_hash::{FxHashMap, FxHashSet};
 use verdict_cpu::layout::{CACHE_FREE, CACHE_LEN, CACHE_START, PAGE};
 use verdict_translate::{
-    Block, ControlMark, FaultEntry, Guess, Instrumentation, KnownFlags, LoggedAccess, Request,
-    Scope, TranslateError, Way, indirect_pad, prelude, translate,
+    Block, Carried, Chaining, ControlMark, FaultEntry, Guess, Instrumentation, KnownFlags,
+    LoggedAccess, Request, Scope, TranslateError, Way, budget_reserve, indirect_pad, prelude,
+    translate,
 };
 
 /// Names a block of the current generation of the cache.
@@ -24,11 +26,15 @@ const BLOCKS_START: u64 = ONE_OFF_START + ONE_OFF_LEN;
 /// Room that a block and its pad need at most: 64 instructions, each with log code and a far operand.
 const BLOCK_LEN_MAX: usize = 32 << 10;
 
-struct Entry {
-    pc: u64,
+pub(crate) struct Entry {
+    pub(crate) pc: u64,
     host: u64,
-    /// Where links and the engine enter.
-    body: u64,
+    /// Where the engine enters, and links that charge.
+    pub(crate) entry: u64,
+    /// Where links enter that do not.
+    pub(crate) body: u64,
+    /// What they leave to be charged.
+    pub(crate) carried: Carried,
     host_len: u32,
     ranges: Box<[(u64, u32)]>,
     instructions: u32,
@@ -38,29 +44,15 @@ struct Entry {
     control: Box<[ControlMark]>,
     pcs: Box<[u64]>,
     /// Links of other blocks that lead here.
-    incoming: Vec<u32>,
+    pub(crate) incoming: Vec<u32>,
+    /// Its own links.
+    pub(crate) links: std::ops::Range<u32>,
     pad: Option<u64>,
     /// Whether the flags are dead where it begins.
     flags_dead: bool,
-    live: bool,
+    pub(crate) live: bool,
     /// How far along the path the furthest link is that was ever used.
-    furthest: u16,
-}
-
-struct LinkEntry {
-    target: u64,
-    /// Host address of the rel32.
-    patch: u64,
-    /// Host address of the stub.
-    stub: u64,
-    /// The block it leaves.
-    from: BlockId,
-    /// Instructions of the path before it.
-    retired: u16,
-    /// For a way off the block's path: the branch, and the way that the path follows.
-    leaves: Option<(u64, Way)>,
-    /// Whether it leads to its target's block already: it comes back all the same when the budget is used up.
-    linked: bool,
+    pub(crate) furthest: u16,
 }
 
 /// What a host address inside the cache stands for.
@@ -74,16 +66,19 @@ pub struct FaultSite {
     pub entry: FaultEntry,
     /// What to add to the budget so that exactly the retired instructions are charged.
     pub due: i64,
+    /// Words of the access log that were written before the block's own and do not count yet.
+    pub carried_words: u16,
 }
 
 impl FaultSite {
-    /// `charged`: what the budget was charged before the code at `code` ran.
-    fn new(code: u64, entry: FaultEntry, charged: u32) -> Self {
+    /// `charged`: what the budget was charged for the code at `code` before it ran; `carried`: what it was not for other code.
+    fn new(code: u64, entry: FaultEntry, charged: u32, carried: Carried) -> Self {
         FaultSite {
             pc: entry.pc,
             host: code + u64::from(entry.host),
             entry,
-            due: i64::from(charged) - i64::from(entry.retired),
+            due: i64::from(charged) - i64::from(carried.instructions) - i64::from(entry.retired),
+            carried_words: carried.words,
         }
     }
 }
@@ -148,19 +143,28 @@ pub struct CacheStats {
 
 /// All translated code of an executor.
 pub struct CodeCache {
-    memory: CodeMemory,
+    pub(crate) memory: CodeMemory,
     tables: Tables,
     instrumentation: Instrumentation,
-    entries: Vec<Entry>,
+    pub(crate) chaining: Chaining,
+    pub(crate) entries: Vec<Entry>,
     by_pc: FxHashMap<u64, BlockId>,
     by_page: FxHashMap<u64, Vec<BlockId>>,
-    links: Vec<LinkEntry>,
+    pub(crate) links: Vec<LinkEntry>,
+    /// What blocks carried that are to be made again.
+    pub(crate) carried: FxHashMap<u64, Carried>,
+    /// How often the link was seen for which the block at an address was made to carry something.
+    pub(crate) preferred: FxHashMap<u64, u32>,
+    /// How often the link was seen for which a conditional branch was taken to go the other way.
+    pub(crate) turned: FxHashMap<u64, u32>,
+    /// Where loops begin: blocks there carry nothing.
+    pub(crate) loops: FxHashSet<u64>,
     /// The one-off block in place.
     one_off: Option<OneOffBlock>,
     /// One-off blocks of before, by what was asked for: turns tend to end at the same few places.
     one_offs: FxHashMap<(u64, u32), OneOffBlock>,
     /// Conditional branches that usually go the other way than by default.
-    ways: FxHashMap<u64, Way>,
+    pub(crate) ways: FxHashMap<u64, Way>,
     pub(crate) guesses: Guesses,
     known_flags: KnownFlags,
     /// Guest instructions before which blocks stop.
@@ -181,8 +185,10 @@ impl std::fmt::Debug for CodeCache {
 /// By what a block is entered first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entrance {
-    /// A direct branch, or the engine.
+    /// The engine.
     Direct,
+    /// The direct branch of this number.
+    Link(u32),
     /// A branch whose target is looked up.
     Indirect,
 }
@@ -212,10 +218,19 @@ impl CodeCache {
             memory,
             tables: Tables::new(lookup_routine).map_err(CacheMemoryError::from)?,
             instrumentation,
+            chaining: match instrumentation {
+                // Of interest where there are several threads.
+                Instrumentation::Everything => Chaining::Charged,
+                _ => Chaining::Carried,
+            },
             entries: Vec::new(),
             by_pc: FxHashMap::default(),
             by_page: FxHashMap::default(),
             links: Vec::new(),
+            carried: FxHashMap::default(),
+            preferred: FxHashMap::default(),
+            turned: FxHashMap::default(),
+            loops: FxHashSet::default(),
             one_off: None,
             one_offs: FxHashMap::default(),
             ways: FxHashMap::default(),
@@ -237,9 +252,9 @@ impl CodeCache {
         self.by_pc.get(&pc).copied()
     }
 
-    /// Where a block's code starts.
+    /// Where a block's code starts for those who have charged what ran before.
     pub fn host_address(&self, block: BlockId) -> u64 {
-        self.entries[block.0 as usize].body
+        self.entries[block.0 as usize].entry
     }
 
     /// What a block writes to the access log.
@@ -280,12 +295,14 @@ impl CodeCache {
         }
         let id = BlockId(self.entries.len() as u32);
         let first_link = self.links.len() as u32;
+        let carried = self.carried_into(pc, entrance);
         let host = self.memory.next();
         let indirect = entrance == Entrance::Indirect;
         let block = translate(&Request {
             pc,
             code_address: host,
             block_id: id.0,
+            carried,
             scope: Scope::Cached {
                 first_link,
                 cold_address: self.memory.next_cold(),
@@ -307,15 +324,7 @@ impl CodeCache {
         self.stats.blocks += 1;
         self.stats.instructions += u64::from(block.instructions);
         self.stats.code_bytes += (block.code.len() + block.cold.len()) as u64;
-        self.links.extend(block.links.iter().map(|link| LinkEntry {
-            target: link.target,
-            patch: host + u64::from(link.patch),
-            stub: link.stub,
-            from: id,
-            retired: link.retired,
-            leaves: link.leaves,
-            linked: false,
-        }));
+        self.add_links(id, host, &block);
         self.guesses.add(id, host, &block.misses);
         let ranges: Box<[_]> = [block.ranges, block.ahead].concat().into();
         for page in pages(&ranges) {
@@ -325,7 +334,9 @@ impl CodeCache {
         self.entries.push(Entry {
             pc,
             host,
+            entry: host + u64::from(block.entry),
             body: host + u64::from(block.body),
+            carried: block.carried,
             host_len: block.code.len() as u32,
             ranges,
             instructions: block.instructions,
@@ -335,6 +346,7 @@ impl CodeCache {
             control: block.control.into(),
             pcs: block.pcs.into(),
             incoming: Vec::new(),
+            links: first_link..self.links.len() as u32,
             pad: indirect.then_some(host),
             flags_dead: block.flags_dead,
             live: true,
@@ -343,67 +355,50 @@ impl CodeCache {
         Ok(id)
     }
 
+    /// What the new block at `pc` is to carry.
+    fn carried_into(&self, pc: u64, entrance: Entrance) -> Carried {
+        match (self.carried.get(&pc), entrance) {
+            _ if self.chaining == Chaining::Charged => Carried::NOTHING,
+            (Some(carried), _) => *carried,
+            (None, Entrance::Link(link)) => self.carried_over(link),
+            (None, Entrance::Direct | Entrance::Indirect) => Carried::NOTHING,
+        }
+    }
+
+    /// How many more instructions may retire than the budget says.
+    pub fn budget_reserve(&self) -> i64 {
+        budget_reserve(self.chaining)
+    }
+
+    /// Whether blocks may run on into others without a check.
+    pub fn chaining(&self) -> Chaining {
+        self.chaining
+    }
+
+    /// From now on every link charges. Empties the cache, unless that is so already.
+    pub fn charge_every_link(&mut self) {
+        if std::mem::replace(&mut self.chaining, Chaining::Charged) == Chaining::Carried {
+            self.flush();
+        }
+    }
+
     /// The guest pages a block was made from.
     pub fn guest_pages(&self, block: BlockId) -> Vec<u64> {
         pages(&self.entries[block.0 as usize].ranges)
     }
 
-    /// Where a link goes.
-    pub fn link_target(&self, link: u32) -> Option<u64> {
-        self.links.get(link as usize).map(|link| link.target)
-    }
-
-    /// A link is used for the first time. If it leaves its block's path before the path has ever been followed further,
-    /// the path was a bad guess: the block is forgotten, to be made again along the way that was really taken. Returns
-    /// whether the link still exists.
-    pub fn first_use(&mut self, link: u32) -> bool {
-        let LinkEntry {
-            from,
-            leaves,
-            retired,
-            ..
-        } = self.links[link as usize];
-        let entry = &mut self.entries[from.0 as usize];
-        let further = entry.furthest > retired;
-        entry.furthest = entry.furthest.max(retired);
-        match leaves {
-            Some((branch, followed))
-                if !further && entry.live && !self.ways.contains_key(&branch) =>
-            {
-                self.ways.insert(branch, followed.flipped());
-                self.drop_block(from);
-                false
-            }
-            _ => true,
-        }
-    }
-
     /// Forgets one block, though its code is as it was. Its pages keep its id, which costs less than to look for it.
     pub(crate) fn drop_block(&mut self, block: BlockId) {
+        let Entry { pc, carried, .. } = self.entries[block.0 as usize];
+        self.carried.insert(pc, carried);
         self.forget(block);
         self.stats.invalidated -= 1;
-    }
-
-    /// Makes a link jump straight to its block.
-    pub fn link(&mut self, link: u32, block: BlockId) {
-        if std::mem::replace(&mut self.links[link as usize].linked, true) {
-            return;
-        }
-        let host = self.host_address(block);
-        self.entries[block.0 as usize].incoming.push(link);
-        let patch = self.links[link as usize].patch;
-        self.patch_jump(patch, host);
-    }
-
-    pub(crate) fn patch_jump(&mut self, patch: u64, to: u64) {
-        let distance = to.wrapping_sub(patch + 4) as i64 as i32;
-        self.memory.write(patch, &distance.to_le_bytes());
     }
 
     /// Lets indirect branches find a block without the engine's help.
     pub fn make_indirect(&mut self, block: BlockId) {
         let entry = &self.entries[block.0 as usize];
-        let (pc, body, flags_dead) = (entry.pc, entry.body, entry.flags_dead);
+        let (pc, to, flags_dead) = (entry.pc, entry.entry, entry.flags_dead);
         let pad = match entry.pad {
             Some(pad) => pad,
             None => {
@@ -411,7 +406,7 @@ impl CodeCache {
                     return;
                 }
                 let at = self.memory.next();
-                let made = indirect_pad(pc, body, at, self.memory.next_cold(), flags_dead);
+                let made = indirect_pad(pc, to, at, self.memory.next_cold(), flags_dead);
                 self.memory.append(&made.code);
                 self.memory.append_cold(&made.cold);
                 self.entries[block.0 as usize].pad = Some(at);
@@ -462,6 +457,7 @@ impl CodeCache {
             pc,
             code_address: ONE_OFF_START,
             block_id: ONE_OFF_BLOCK_ID,
+            carried: Carried::NOTHING,
             scope: Scope::OneOff { instructions },
             instrumentation: self.instrumentation,
             fetch: guest.fetch,
@@ -513,8 +509,9 @@ impl CodeCache {
     pub fn fault_site(&self, host: u64) -> Option<FaultSite> {
         if host < BLOCKS_START {
             let block = &self.one_off.as_ref()?.block;
-            return fault_entry(&block.faults, host.checked_sub(ONE_OFF_START)?)
-                .map(|entry| FaultSite::new(ONE_OFF_START, entry, block.instructions));
+            return fault_entry(&block.faults, host.checked_sub(ONE_OFF_START)?).map(|entry| {
+                FaultSite::new(ONE_OFF_START, entry, block.instructions, block.carried)
+            });
         }
         let after = self.entries.partition_point(|entry| entry.host <= host);
         let block = self.entries.get(after.checked_sub(1)?)?;
@@ -522,7 +519,7 @@ impl CodeCache {
             return None;
         }
         fault_entry(&block.faults, host - block.host)
-            .map(|entry| FaultSite::new(block.host, entry, 0))
+            .map(|entry| FaultSite::new(block.host, entry, 0, block.carried))
     }
 
     /// From now on the engine gets control ([`verdict_cpu::ExitReason::Watch`]) before the instruction at `pc` runs.
@@ -604,12 +601,7 @@ impl CodeCache {
         let (pc, pad) = (entry.pc, entry.pad);
         let incoming = std::mem::take(&mut entry.incoming);
         for link in incoming {
-            self.links[link as usize].linked = false;
-            let (patch, stub) = (
-                self.links[link as usize].patch,
-                self.links[link as usize].stub,
-            );
-            self.patch_jump(patch, stub);
+            self.unlink(link);
         }
         if self.by_pc.get(&pc) == Some(&block) {
             self.by_pc.remove(&pc);

@@ -6,6 +6,7 @@
 
 mod blocks;
 mod guesses;
+mod links;
 mod memory;
 mod tables;
 

@@ -22,6 +22,7 @@ mod block;
 mod branches;
 mod budget;
 mod builder;
+mod carry;
 mod control;
 mod counter;
 mod emit;
@@ -38,7 +39,8 @@ pub use block::{
     BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Miss, Request,
     Scope, TranslateError, translate,
 };
-pub use budget::BUDGET_RESERVE;
+pub use budget::{Chaining, budget_reserve};
+pub use carry::{Carried, Shortcut};
 pub use control::{ARGUMENT_REGISTERS, ControlMark, ControlStep};
 pub use guess::Guess;
 pub use known_flags::KnownFlags;
