@@ -8,8 +8,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use verdict_cpu::layout::{CACHE_FREE, CACHE_LEN, CACHE_START, PAGE};
 use verdict_translate::{
     Block, Carried, Chaining, ControlMark, FaultEntry, Guess, Instrumentation, KnownFlags,
-    LoggedAccess, Request, Scope, TranslateError, Way, budget_reserve, indirect_pad, prelude,
-    translate,
+    LoggedAccess, Paths, Request, Scope, TranslateError, Way, budget_reserve, indirect_pad,
+    prelude, translate,
 };
 
 /// Names a block of the current generation of the cache.
@@ -147,6 +147,7 @@ pub struct CodeCache {
     tables: Tables,
     instrumentation: Instrumentation,
     pub(crate) chaining: Chaining,
+    paths: Paths,
     pub(crate) entries: Vec<Entry>,
     by_pc: FxHashMap<u64, BlockId>,
     by_page: FxHashMap<u64, Vec<BlockId>>,
@@ -223,6 +224,7 @@ impl CodeCache {
                 Instrumentation::Everything => Chaining::Charged,
                 _ => Chaining::Carried,
             },
+            paths: Paths::Short,
             entries: Vec::new(),
             by_pc: FxHashMap::default(),
             by_page: FxHashMap::default(),
@@ -303,6 +305,7 @@ impl CodeCache {
             code_address: host,
             block_id: id.0,
             carried,
+            paths: self.paths,
             scope: Scope::Cached {
                 first_link,
                 cold_address: self.memory.next_cold(),
@@ -373,6 +376,11 @@ impl CodeCache {
     /// Whether blocks may run on into others without a check.
     pub fn chaining(&self) -> Chaining {
         self.chaining
+    }
+
+    /// From now on, blocks are worth more time to make: the program is past its start.
+    pub fn follow_long_paths(&mut self) {
+        self.paths = Paths::Long;
     }
 
     /// From now on every link charges. Empties the cache, unless that is so already.
@@ -458,6 +466,7 @@ impl CodeCache {
             code_address: ONE_OFF_START,
             block_id: ONE_OFF_BLOCK_ID,
             carried: Carried::NOTHING,
+            paths: self.paths,
             scope: Scope::OneOff { instructions },
             instrumentation: self.instrumentation,
             fetch: guest.fetch,

@@ -258,3 +258,119 @@ impl CodeCache {
 fn is_branch(byte: u8) -> bool {
     byte == JUMP || byte & 0xf0 == 0x80
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocks::{Entrance, GuestCode};
+    use std::sync::Mutex;
+    use verdict_translate::Instrumentation;
+
+    /// A cache lies at fixed addresses: there is one at a time.
+    static ONE: Mutex<()> = Mutex::new(());
+
+    const PC: u64 = 0x1000_0000;
+    /// test eax, eax; je to the jump at the end; inc eax; syscall; and there: inc ecx; test ecx, ecx; jne to `inc eax`; syscall
+    const CODE: [u8; 18] = [
+        0x85, 0xc0, 0x74, 4, 0xff, 0xc0, 0x0f, 0x05, 0xff, 0xc1, 0x85, 0xc9, 0x75, 0xf6, 0x0f,
+        0x05, 0x0f, 0x05,
+    ];
+    const SECOND: u64 = PC + 8;
+
+    fn fetch(address: u64, buffer: &mut [u8]) -> usize {
+        let at = address.checked_sub(PC).map(|at| at as usize);
+        let rest = at.and_then(|at| CODE.get(at..)).unwrap_or_default();
+        let len = rest.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&rest[..len]);
+        len
+    }
+
+    fn insert(cache: &mut CodeCache, pc: u64, entrance: Entrance) -> BlockId {
+        let guest = GuestCode {
+            fetch: &fetch,
+            read_word: &|_| None,
+            constant_word: &|_| None,
+            registers: &[0; 16],
+        };
+        cache
+            .insert(pc, entrance, &guest)
+            .expect("there is code there")
+    }
+
+    /// A cache with the first block, and the number of its link to the second.
+    fn cache() -> (CodeCache, BlockId, u32) {
+        let mut cache = CodeCache::new(Instrumentation::None, 0).expect("the addresses are free");
+        let first = insert(&mut cache, PC, Entrance::Direct);
+        let links = cache.entries[first.0 as usize].links.clone();
+        let to_second = |link: &u32| cache.link_target(*link) == Some(SECOND);
+        let link = links.clone().find(to_second).expect("it leads there");
+        (cache, first, link)
+    }
+
+    fn state(cache: &CodeCache, link: u32) -> State {
+        cache.links[link as usize].state
+    }
+
+    #[test]
+    fn a_block_that_is_made_for_a_link_carries_what_the_link_does_not_charge() {
+        let _one = ONE.lock();
+        let (mut cache, _, link) = cache();
+        let second = insert(&mut cache, SECOND, Entrance::Link(link));
+        let carried = cache.entries[second.0 as usize].carried;
+        assert_eq!(carried.instructions, 2);
+        cache.link(link, second);
+        assert_eq!(state(&cache, link), State::Carries);
+        cache.drop_block(second);
+        assert_eq!(state(&cache, link), State::Unlinked);
+        // It is made again as it was.
+        let again = insert(&mut cache, SECOND, Entrance::Direct);
+        assert_eq!(cache.entries[again.0 as usize].carried, carried);
+    }
+
+    #[test]
+    fn where_every_link_charges_nothing_is_carried() {
+        let _one = ONE.lock();
+        let (mut cache, ..) = cache();
+        cache.charge_every_link();
+        let first = insert(&mut cache, PC, Entrance::Direct);
+        let link = cache.entries[first.0 as usize].links.start;
+        let target = cache.link_target(link).expect("it has a link");
+        let second = insert(&mut cache, target, Entrance::Link(link));
+        assert_eq!(cache.entries[second.0 as usize].carried, Carried::NOTHING);
+        cache.link(link, second);
+        assert_eq!(state(&cache, link), State::Charges);
+    }
+
+    #[test]
+    fn a_block_is_made_again_for_a_link_that_is_seen_often() {
+        let _one = ONE.lock();
+        let (mut cache, _, link) = cache();
+        let second = insert(&mut cache, SECOND, Entrance::Direct);
+        cache.link(link, second);
+        assert_eq!(state(&cache, link), State::Charges);
+        for _ in 0..SEEN_MIN {
+            assert!(cache.is_live(second));
+            cache.link(link, second);
+        }
+        assert!(!cache.is_live(second));
+        let again = insert(&mut cache, SECOND, Entrance::Direct);
+        cache.link(link, again);
+        assert_eq!(state(&cache, link), State::Carries);
+    }
+
+    #[test]
+    fn a_path_is_led_along_the_way_that_is_seen_most() {
+        let _one = ONE.lock();
+        let (mut cache, first, link) = cache();
+        // Nothing else that it could be made for.
+        cache.loops.insert(SECOND);
+        let second = insert(&mut cache, SECOND, Entrance::Direct);
+        cache.link(link, second);
+        for _ in 0..TURN_MIN {
+            assert!(cache.is_live(first));
+            cache.link(link, second);
+        }
+        assert!(!cache.is_live(first));
+        assert_eq!(cache.ways.get(&(PC + 2)), Some(&Way::Taken));
+    }
+}

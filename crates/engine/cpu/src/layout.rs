@@ -24,7 +24,7 @@ pub const CACHE_CHARGES: u64 = CACHE_START + 0x100;
 /// Largest amount that is taken off the budget at once.
 pub const CHARGE_MAX: i32 = 128;
 /// Largest amount that is added to it at once where a one-off block is left early.
-pub const GIVEN_BACK_MAX: i32 = 32;
+pub const GIVEN_BACK_MAX: i32 = 48;
 /// The same for paths that log: pairs of an amount and how many bytes the log grows by. For each number of words, from 0 to
 /// [`LOGGED_MAX`], the amounts from 0 to -[`CHARGE_MAX`].
 pub const CACHE_LOGGED_CHARGES: u64 = CACHE_START + 0x1000;
@@ -35,11 +35,11 @@ pub const LOGGED_MAX: u64 = 63;
 pub const CACHE_CREDITS: u64 =
     CACHE_LOGGED_CHARGES + 16 * (LOGGED_MAX + 1) * (CHARGE_MAX as u64 + 1);
 /// Most instructions that are credited.
-pub const CARRIED_MAX: u64 = 96;
+pub const CARRIED_MAX: u64 = 80;
 /// Most words of the log that are taken back.
 pub const CARRIED_WORDS_MAX: u64 = 24;
 /// Where every way out of translated code ends: takes the budget out of its register and leaves.
-pub const CACHE_LEAVE: u64 = CACHE_START + 0xc00;
+pub const CACHE_LEAVE: u64 = CACHE_START + 0xd00;
 /// Where the code that differs from run to run begins.
 pub const CACHE_FREE: u64 = CACHE_CREDITS + 16 * (CARRIED_WORDS_MAX + 1) * (CARRIED_MAX + 1);
 /// Bytes reserved for the code cache.

@@ -14,6 +14,8 @@ use verdict_translate::{Chaining, TranslateError};
 /// Longest slice: how late the guest may notice a signal from outside.
 const SLICE_MAX: u64 = 1 << 20;
 
+/// When a program has run so many instructions, it is expected to run many more.
+const STARTED: u64 = 1 << 20;
 /// So many instructions of a program are looked at more often, to see which links between blocks are followed most.
 const LEARNING: u64 = 1 << 28;
 /// How often that is.
@@ -349,6 +351,9 @@ impl Executor {
             self.replay_withheld();
         }
         let (budget, end) = self.slice_budget();
+        if self.kernel.retired > STARTED {
+            self.cache.follow_long_paths();
+        }
         if !self.alone {
             // Turns end often, and at exactly some instruction.
             self.cache.charge_every_link();

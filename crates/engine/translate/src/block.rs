@@ -8,12 +8,12 @@ use crate::control::{ControlMark, registers_noted};
 use crate::guess::Guess;
 use crate::known_flags::KnownFlags;
 use crate::operands::{GprSet, registers_used};
-use crate::trace::{Step, Terminator, Way, Window, decode};
+use crate::trace::{Paths, Step, Terminator, Way, Window, decode};
 use iced_x86::{Instruction, InstructionInfoFactory};
 use verdict_cpu::{Gpr, InPlace, layout};
 
 /// Longest block, in guest instructions.
-pub const BLOCK_INSTRUCTIONS_MAX: usize = 32;
+pub const BLOCK_INSTRUCTIONS_MAX: usize = 48;
 
 /// What translated code does besides running the guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,6 +58,8 @@ pub struct Request<'a> {
     pub scope: Scope,
     /// What has run before and is left for the block to charge.
     pub carried: Carried,
+    /// How far to follow the path.
+    pub paths: Paths,
     /// With what extras.
     pub instrumentation: Instrumentation,
     /// Reads guest code: fills the buffer from an address, returns how many bytes are executable there.

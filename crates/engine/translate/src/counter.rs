@@ -307,7 +307,7 @@ mod tests {
             [
                 "paddq xmm15,[400008D0h]",
                 "paddq xmm15,[40002050h]",
-                "paddq xmm15,[40022050h]",
+                "paddq xmm15,[40021E50h]",
                 "pextrq rsi,xmm15,1",
                 "pextrq r14,xmm15,1",
                 "ptest xmm15,[400000C0h]",
@@ -328,7 +328,7 @@ mod tests {
             [
                 "vpaddq xmm15,xmm15,[400008D0h]",
                 "vpaddq xmm15,xmm15,[40002050h]",
-                "vpaddq xmm15,xmm15,[40022050h]",
+                "vpaddq xmm15,xmm15,[40021E50h]",
                 "vpextrq rsi,xmm15,1",
                 "vpextrq r14,xmm15,1",
                 "vtestpd xmm15,xmm15",

@@ -45,7 +45,7 @@ pub use control::{ARGUMENT_REGISTERS, ControlMark, ControlStep};
 pub use guess::Guess;
 pub use known_flags::KnownFlags;
 pub use pad::{Pad, indirect_pad, prelude};
-pub use trace::Way;
+pub use trace::{Paths, Way};
 
 /// Most words that one guest instruction can add to the access log, a block header included.
 pub fn log_words_per_instruction_max(instrumentation: Instrumentation) -> u64 {

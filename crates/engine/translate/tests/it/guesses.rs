@@ -3,7 +3,7 @@
 use crate::{CODE_ADDRESS, COLD_ADDRESS};
 use verdict_cpu::Gpr;
 use verdict_translate::{
-    Block, Carried, Guess, Instrumentation, KnownFlags, Request, Scope, translate,
+    Block, Carried, Guess, Instrumentation, KnownFlags, Paths, Request, Scope, translate,
 };
 
 const PC: u64 = 0x1000_0000;
@@ -48,6 +48,7 @@ fn block_with(
         code_address: CODE_ADDRESS,
         block_id: 7,
         carried: Carried::NOTHING,
+        paths: Paths::Short,
         scope,
         instrumentation: Instrumentation::None,
         fetch: &fetch,

@@ -234,7 +234,7 @@ fn logged_accesses_share_the_words_of_their_bases() {
               40010050  vpaddq xmm15,xmm15,[400038A0h]
               40010058  mov qword ptr [7FF000C0h],10000010h
               40010063  mov qword ptr [7FF000D0h],3
-              4001006e  jmp 0000000040000C00h
+              4001006e  jmp 0000000040000D00h
             LoggedAccess { instruction: 0, base: Logged(0), displacement: 8, size: 8, kind: Read, locked: false, segment: Flat, bit: None, repeat: None }
             LoggedAccess { instruction: 1, base: Logged(0), displacement: 10, size: 8, kind: Write, locked: false, segment: Flat, bit: None, repeat: None }
             LoggedAccess { instruction: 2, base: Logged(1), displacement: 0, size: 4, kind: ReadWrite, locked: false, segment: Flat, bit: None, repeat: None }
