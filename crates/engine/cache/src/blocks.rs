@@ -3,14 +3,15 @@
 use crate::described::Description;
 use crate::fault_entries::{FaultEntries, FaultState};
 use crate::guesses::Guesses;
+use crate::links::LinkEntry;
 use crate::memory::{CacheMemoryError, CodeCopy, CodeMemory};
 use crate::one_offs::{ONE_OFF_LEN, ONE_OFF_START, OneOffs};
 use crate::tables::Tables;
 use rustc_hash::{FxHashMap, FxHashSet};
 use verdict_cpu::layout::{CACHE_LEN, CACHE_START, PAGE};
 use verdict_translate::{
-    Instrumentation, KnownFlags, Request, Scope, TranslateError, Way, indirect_pad, prelude,
-    translate,
+    Carried, Chaining, Instrumentation, KnownFlags, Paths, Request, Scope, TranslateError, Way,
+    budget_reserve, indirect_pad, prelude, translate,
 };
 
 /// Names a block of the current generation of the cache.
@@ -24,10 +25,14 @@ const BLOCK_LEN_MAX: usize = 32 << 10;
 
 /// A block. There are as many as the guest has code that ever ran, so it is small.
 pub(crate) struct Entry {
-    pc: u64,
+    pub(crate) pc: u64,
     host: HostOffset,
-    /// Where links and the engine enter.
-    body: HostOffset,
+    /// Where the engine enters, and links that charge.
+    pub(crate) entry: HostOffset,
+    /// Where links enter that do not.
+    pub(crate) body: HostOffset,
+    /// What they leave to be charged.
+    pub(crate) carried: Carried,
     host_len: u32,
     instructions: u32,
     ranges: Box<[(u64, u32)]>,
@@ -35,49 +40,34 @@ pub(crate) struct Entry {
     /// What it logs.
     pub(crate) description: Option<Box<Description>>,
     /// Links of other blocks that lead here.
-    incoming: Vec<u32>,
+    pub(crate) incoming: Vec<u32>,
+    /// Its own links.
+    pub(crate) links: std::ops::Range<u32>,
     pad: Option<HostOffset>,
     /// Whether the flags are dead where it begins.
     flags_dead: bool,
-    live: bool,
+    pub(crate) live: bool,
     /// How far along the path the furthest link is that was ever used.
-    furthest: u16,
+    pub(crate) furthest: u16,
 }
 
 /// A host address in the cache, counted from its start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct HostOffset(u32);
+pub(crate) struct HostOffset(u32);
 
 impl HostOffset {
-    fn new(address: u64) -> Self {
+    pub(crate) fn new(address: u64) -> Self {
         let offset = address.wrapping_sub(CACHE_START);
         assert!(offset < CACHE_LEN, "code outside the cache");
         HostOffset(offset as u32)
     }
 
-    fn address(self) -> u64 {
+    pub(crate) fn address(self) -> u64 {
         CACHE_START + u64::from(self.0)
     }
 }
 
 const _: () = assert!(CACHE_LEN <= 1 << 32);
-
-struct LinkEntry {
-    target: u64,
-    /// For a way off the block's path: the branch.
-    branch: u64,
-    /// Of the rel32.
-    patch: HostOffset,
-    stub: HostOffset,
-    /// The block it leaves.
-    from: BlockId,
-    /// Instructions of the path before it.
-    retired: u16,
-    /// For a way off the block's path: the way that the path follows.
-    followed: Option<Way>,
-    /// Whether it leads to its target's block already: it comes back all the same when the budget is used up.
-    linked: bool,
-}
 
 /// What a host address inside the cache stands for.
 #[derive(Clone, Copy, Debug)]
@@ -90,16 +80,19 @@ pub struct FaultSite {
     pub entry: FaultState,
     /// What to add to the budget so that exactly the retired instructions are charged.
     pub due: i64,
+    /// Words of the access log that were written before the block's own and do not count yet.
+    pub carried_words: u16,
 }
 
 impl FaultSite {
-    /// `charged`: what the budget was charged before the code at `code` ran.
-    pub(crate) fn new(code: u64, entry: FaultState, charged: u32) -> Self {
+    /// `charged`: what the budget was charged for the code at `code` before it ran; `carried`: what it was not for other code.
+    pub(crate) fn new(code: u64, entry: FaultState, charged: u32, carried: Carried) -> Self {
         FaultSite {
             pc: entry.pc,
             host: code + u64::from(entry.host),
             entry,
-            due: i64::from(charged) - i64::from(entry.retired),
+            due: i64::from(charged) - i64::from(carried.instructions) - i64::from(entry.retired),
+            carried_words: carried.words,
         }
     }
 }
@@ -126,10 +119,20 @@ pub struct CodeCache {
     pub(crate) memory: CodeMemory,
     tables: Tables,
     pub(crate) instrumentation: Instrumentation,
+    pub(crate) chaining: Chaining,
+    pub(crate) paths: Paths,
     pub(crate) entries: Vec<Entry>,
     by_pc: FxHashMap<u64, BlockId>,
     by_page: FxHashMap<u64, Vec<BlockId>>,
-    links: Vec<LinkEntry>,
+    pub(crate) links: Vec<LinkEntry>,
+    /// What blocks carried that are to be made again.
+    pub(crate) carried: FxHashMap<u64, Carried>,
+    /// How often the link was seen for which the block at an address was made to carry something.
+    pub(crate) preferred: FxHashMap<u64, u32>,
+    /// How often the link was seen for which a conditional branch was taken to go the other way.
+    pub(crate) turned: FxHashMap<u64, u32>,
+    /// Where loops begin: blocks there carry nothing.
+    pub(crate) loops: FxHashSet<u64>,
     pub(crate) one_offs: OneOffs,
     /// Conditional branches that usually go the other way than by default.
     pub(crate) ways: FxHashMap<u64, Way>,
@@ -153,8 +156,10 @@ impl std::fmt::Debug for CodeCache {
 /// By what a block is entered first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entrance {
-    /// A direct branch, or the engine.
+    /// The engine.
     Direct,
+    /// The direct branch of this number.
+    Link(u32),
     /// A branch whose target is looked up.
     Indirect,
 }
@@ -184,10 +189,20 @@ impl CodeCache {
             memory,
             tables: Tables::new(lookup_routine).map_err(CacheMemoryError::from)?,
             instrumentation,
+            chaining: match instrumentation {
+                // Of interest where there are several threads.
+                Instrumentation::Everything => Chaining::Charged,
+                _ => Chaining::Carried,
+            },
+            paths: Paths::Short,
             entries: Vec::new(),
             by_pc: FxHashMap::default(),
             by_page: FxHashMap::default(),
             links: Vec::new(),
+            carried: FxHashMap::default(),
+            preferred: FxHashMap::default(),
+            turned: FxHashMap::default(),
+            loops: FxHashSet::default(),
             one_offs: OneOffs::default(),
             ways: FxHashMap::default(),
             guesses: Guesses::default(),
@@ -208,9 +223,9 @@ impl CodeCache {
         self.by_pc.get(&pc).copied()
     }
 
-    /// Where a block's code starts.
+    /// Where a block's code starts for those who have charged what ran before.
     pub fn host_address(&self, block: BlockId) -> u64 {
-        self.entries[block.0 as usize].body.address()
+        self.entries[block.0 as usize].entry.address()
     }
 
     /// Whether a block has not been forgotten.
@@ -240,12 +255,15 @@ impl CodeCache {
         }
         let id = BlockId(self.entries.len() as u32);
         let first_link = self.links.len() as u32;
+        let carried = self.carried_into(pc, entrance);
         let host = self.memory.next();
         let indirect = entrance == Entrance::Indirect;
         let mut block = translate(&Request {
             pc,
             code_address: host,
             block_id: id.0,
+            carried,
+            paths: self.paths,
             scope: Scope::Cached {
                 first_link,
                 cold_address: self.memory.next_cold(),
@@ -267,16 +285,7 @@ impl CodeCache {
         self.stats.blocks += 1;
         self.stats.instructions += u64::from(block.instructions);
         self.stats.code_bytes += (block.code.len() + block.cold.len()) as u64;
-        self.links.extend(block.links.iter().map(|link| LinkEntry {
-            target: link.target,
-            branch: link.leaves.map_or(0, |(branch, _)| branch),
-            patch: HostOffset::new(host + u64::from(link.patch)),
-            stub: HostOffset::new(link.stub),
-            from: id,
-            retired: link.retired,
-            followed: link.leaves.map(|(_, followed)| followed),
-            linked: false,
-        }));
+        self.add_links(id, host, &block);
         self.guesses.add(id, host, &block.misses);
         let ranges: Box<[_]> = [&*block.ranges, &*block.ahead].concat().into();
         for page in pages(&ranges) {
@@ -286,13 +295,16 @@ impl CodeCache {
         self.entries.push(Entry {
             pc,
             host: HostOffset::new(host),
+            entry: HostOffset::new(host + u64::from(block.entry)),
             body: HostOffset::new(host + u64::from(block.body)),
+            carried: block.carried,
             host_len: block.code.len() as u32,
             instructions: block.instructions,
             ranges,
             faults: FaultEntries::new(pc, block.faults.iter().map(Into::into)),
             description: Description::take(&mut block),
             incoming: Vec::new(),
+            links: first_link..self.links.len() as u32,
             pad: indirect.then(|| HostOffset::new(host)),
             flags_dead: block.flags_dead,
             live: true,
@@ -301,66 +313,55 @@ impl CodeCache {
         Ok(id)
     }
 
+    /// What the new block at `pc` is to carry.
+    fn carried_into(&self, pc: u64, entrance: Entrance) -> Carried {
+        match (self.carried.get(&pc), entrance) {
+            _ if self.chaining == Chaining::Charged => Carried::NOTHING,
+            (Some(carried), _) => *carried,
+            (None, Entrance::Link(link)) => self.carried_over(link),
+            (None, Entrance::Direct | Entrance::Indirect) => Carried::NOTHING,
+        }
+    }
+
+    /// How many more instructions may retire than the budget says.
+    pub fn budget_reserve(&self) -> i64 {
+        budget_reserve(self.chaining)
+    }
+
+    /// Whether blocks may run on into others without a check.
+    pub fn chaining(&self) -> Chaining {
+        self.chaining
+    }
+
+    /// From now on, blocks are worth more time to make: the program is past its start.
+    pub fn follow_long_paths(&mut self) {
+        self.paths = Paths::Long;
+    }
+
+    /// From now on every link charges. Empties the cache, unless that is so already.
+    pub fn charge_every_link(&mut self) {
+        if std::mem::replace(&mut self.chaining, Chaining::Charged) == Chaining::Carried {
+            self.flush();
+        }
+    }
+
     /// The guest pages a block was made from.
     pub fn guest_pages(&self, block: BlockId) -> Vec<u64> {
         pages(&self.entries[block.0 as usize].ranges)
     }
 
-    /// Where a link goes.
-    pub fn link_target(&self, link: u32) -> Option<u64> {
-        self.links.get(link as usize).map(|link| link.target)
-    }
-
-    /// A link is used for the first time. If it leaves its block's path before the path has ever been followed further,
-    /// the path was a bad guess: the block is forgotten, to be made again along the way that was really taken. Returns
-    /// whether the link still exists.
-    pub fn first_use(&mut self, link: u32) -> bool {
-        let LinkEntry {
-            from,
-            branch,
-            followed,
-            retired,
-            ..
-        } = self.links[link as usize];
-        let entry = &mut self.entries[from.0 as usize];
-        let further = entry.furthest > retired;
-        entry.furthest = entry.furthest.max(retired);
-        match followed {
-            Some(followed) if !further && entry.live && !self.ways.contains_key(&branch) => {
-                self.ways.insert(branch, followed.flipped());
-                self.drop_block(from);
-                false
-            }
-            _ => true,
-        }
-    }
-
     /// Forgets one block, though its code is as it was. Its pages keep its id, which costs less than to look for it.
     pub(crate) fn drop_block(&mut self, block: BlockId) {
+        let Entry { pc, carried, .. } = self.entries[block.0 as usize];
+        self.carried.insert(pc, carried);
         self.forget(block);
         self.stats.invalidated -= 1;
-    }
-
-    /// Makes a link jump straight to its block.
-    pub fn link(&mut self, link: u32, block: BlockId) {
-        if std::mem::replace(&mut self.links[link as usize].linked, true) {
-            return;
-        }
-        let host = self.host_address(block);
-        self.entries[block.0 as usize].incoming.push(link);
-        let patch = self.links[link as usize].patch.address();
-        self.patch_jump(patch, host);
-    }
-
-    pub(crate) fn patch_jump(&mut self, patch: u64, to: u64) {
-        let distance = to.wrapping_sub(patch + 4) as i64 as i32;
-        self.memory.write(patch, &distance.to_le_bytes());
     }
 
     /// Lets indirect branches find a block without the engine's help.
     pub fn make_indirect(&mut self, block: BlockId) {
         let entry = &self.entries[block.0 as usize];
-        let (pc, body, flags_dead) = (entry.pc, entry.body.address(), entry.flags_dead);
+        let (pc, to, flags_dead) = (entry.pc, entry.entry.address(), entry.flags_dead);
         let pad = match entry.pad {
             Some(pad) => pad.address(),
             None => {
@@ -368,7 +369,7 @@ impl CodeCache {
                     return;
                 }
                 let at = self.memory.next();
-                let made = indirect_pad(pc, body, at, self.memory.next_cold(), flags_dead);
+                let made = indirect_pad(pc, to, at, self.memory.next_cold(), flags_dead);
                 self.memory.append(&made.code);
                 self.memory.append_cold(&made.cold);
                 self.entries[block.0 as usize].pad = Some(HostOffset::new(at));
@@ -397,7 +398,7 @@ impl CodeCache {
             return None;
         }
         let entry = block.faults.at(block.pc, host - start)?;
-        Some(FaultSite::new(start, entry, 0))
+        Some(FaultSite::new(start, entry, 0, block.carried))
     }
 
     /// From now on the engine gets control ([`verdict_cpu::ExitReason::Watch`]) before the instruction at `pc` runs.
@@ -478,9 +479,7 @@ impl CodeCache {
         let (pc, pad) = (entry.pc, entry.pad);
         let incoming = std::mem::take(&mut entry.incoming);
         for link in incoming {
-            self.links[link as usize].linked = false;
-            let LinkEntry { patch, stub, .. } = self.links[link as usize];
-            self.patch_jump(patch.address(), stub.address());
+            self.unlink(link);
         }
         if self.by_pc.get(&pc) == Some(&block) {
             self.by_pc.remove(&pc);

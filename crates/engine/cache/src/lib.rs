@@ -8,6 +8,7 @@ mod blocks;
 mod described;
 mod fault_entries;
 mod guesses;
+mod links;
 mod memory;
 mod one_offs;
 mod tables;

@@ -6,7 +6,7 @@ use crate::described::{Description, LoggedBlock};
 use crate::fault_entries::FaultEntries;
 use rustc_hash::FxHashMap;
 use verdict_cpu::layout::CACHE_FREE;
-use verdict_translate::{Guess, Request, Scope, TranslateError, translate};
+use verdict_translate::{Carried, Guess, Request, Scope, TranslateError, translate};
 
 /// Where they are made, and how many bytes they have there.
 pub(crate) const ONE_OFF_START: u64 = CACHE_FREE;
@@ -57,7 +57,8 @@ impl OneOffs {
     pub(crate) fn fault_site(&self, host: u64) -> Option<FaultSite> {
         let ((pc, _), made) = self.in_place.as_ref()?;
         let entry = made.faults.at(*pc, host.checked_sub(ONE_OFF_START)?)?;
-        Some(FaultSite::new(ONE_OFF_START, entry, made.instructions))
+        let (charged, carried) = (made.instructions, Carried::NOTHING);
+        Some(FaultSite::new(ONE_OFF_START, entry, charged, carried))
     }
 }
 
@@ -101,6 +102,8 @@ impl CodeCache {
             pc,
             code_address: ONE_OFF_START,
             block_id: ONE_OFF_BLOCK_ID,
+            carried: Carried::NOTHING,
+            paths: self.paths,
             scope: Scope::OneOff { instructions },
             instrumentation: self.instrumentation,
             fetch: guest.fetch,

@@ -18,20 +18,30 @@ pub const CACHE_LINK_EXIT: u64 = CACHE_START;
 pub const CACHE_ENTER: u64 = CACHE_START + 0x80;
 /// Two words, of which the first has only its sign set.
 pub const CACHE_SIGN: u64 = CACHE_START + 0xc0;
-/// What is added to the budget: pairs of an amount and 0, from -[`CHARGE_MAX`] to [`CHARGE_MAX`]. They lie where the guest
+/// What is added to the budget: pairs of an amount and 0, from -[`CHARGE_MAX`] to [`GIVEN_BACK_MAX`]. They lie where the guest
 /// cannot write: with other amounts it would never come back.
 pub const CACHE_CHARGES: u64 = CACHE_START + 0x100;
-/// Largest amount that is added to or taken off the budget at once.
-pub const CHARGE_MAX: i32 = 32;
+/// Largest amount that is taken off the budget at once.
+pub const CHARGE_MAX: i32 = 128;
+/// Largest amount that is added to it at once where a one-off block is left early.
+pub const GIVEN_BACK_MAX: i32 = 48;
 /// The same for paths that log: pairs of an amount and how many bytes the log grows by. For each number of words, from 0 to
 /// [`LOGGED_MAX`], the amounts from 0 to -[`CHARGE_MAX`].
 pub const CACHE_LOGGED_CHARGES: u64 = CACHE_START + 0x1000;
 /// Most words of the log that are counted at once.
 pub const LOGGED_MAX: u64 = 63;
+/// What is credited to those who arrive at a block that carries something: pairs of an amount and how many bytes the log shrinks
+/// by. For each number of words, from 0 to [`CARRIED_WORDS_MAX`], the amounts from 0 to [`CARRIED_MAX`].
+pub const CACHE_CREDITS: u64 =
+    CACHE_LOGGED_CHARGES + 16 * (LOGGED_MAX + 1) * (CHARGE_MAX as u64 + 1);
+/// Most instructions that are credited.
+pub const CARRIED_MAX: u64 = 80;
+/// Most words of the log that are taken back.
+pub const CARRIED_WORDS_MAX: u64 = 24;
 /// Where every way out of translated code ends: takes the budget out of its register and leaves.
-pub const CACHE_LEAVE: u64 = CACHE_START + 0x800;
+pub const CACHE_LEAVE: u64 = CACHE_START + 0xd00;
 /// Where the code that differs from run to run begins.
-pub const CACHE_FREE: u64 = CACHE_LOGGED_CHARGES + 16 * (LOGGED_MAX + 1) * (CHARGE_MAX as u64 + 1);
+pub const CACHE_FREE: u64 = CACHE_CREDITS + 16 * (CARRIED_WORDS_MAX + 1) * (CARRIED_MAX + 1);
 /// Bytes reserved for the code cache.
 pub const CACHE_LEN: u64 = 0x1000_0000;
 

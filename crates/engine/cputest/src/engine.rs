@@ -6,7 +6,7 @@ use crate::random::Random;
 use crate::state::State;
 use verdict_cache::{BlockId, Entrance, GuestCode, ONE_OFF_BLOCK_ID};
 use verdict_cpu::ExitReason;
-use verdict_translate::{AccessKind, BUDGET_RESERVE, TranslateError};
+use verdict_translate::{AccessKind, TranslateError};
 
 /// How blocks are cut.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub(crate) struct Ran {
 
 /// Runs on from the state that is loaded, for so many instructions.
 pub(crate) fn run(machine: &mut Machine, program: &Encoded, budget: u64, shape: &mut Shape) -> Ran {
-    machine.context().budget = budget as i64 - BUDGET_RESERVE;
+    machine.context().budget = budget as i64 - machine.cache.budget_reserve();
     let mut logged = Vec::new();
     let stop = run_blocks(machine, program, shape, &mut logged);
     if let Stop::Fault(faulted) = &stop {
@@ -99,11 +99,11 @@ fn run_blocks(
                 let instructions = (1 + random.below(7)).min(left as u64) as u32;
                 one_off(machine, program, instructions, logged)
             }
-            Shape::Linked if left < BUDGET_RESERVE => {
+            Shape::Linked if left < machine.cache.budget_reserve() => {
                 one_off(machine, program, left as u32, logged)
             }
             Shape::Linked => {
-                machine.context().budget = left - BUDGET_RESERVE;
+                machine.context().budget = left - machine.cache.budget_reserve();
                 block(machine, program, Entrance::Direct)
             }
         };
@@ -150,7 +150,7 @@ fn run_blocks(
 
 /// Instructions that may still retire.
 fn left(machine: &mut Machine) -> i64 {
-    machine.context().budget + BUDGET_RESERVE
+    machine.context().budget + machine.cache.budget_reserve()
 }
 
 /// A word of the program's data, by which the translator guesses where a jump through memory goes.
@@ -208,7 +208,7 @@ fn follow_link(machine: &mut Machine, program: &Encoded) -> Result<(), Stop> {
         )));
     };
     machine.context().rip = target;
-    if machine.cache.first_use(link) && block(machine, program, Entrance::Direct).is_ok() {
+    if machine.cache.first_use(link) && block(machine, program, Entrance::Link(link)).is_ok() {
         let block = machine.cache.lookup(target).expect("just made");
         machine.cache.link(link, block);
     }
@@ -217,6 +217,7 @@ fn follow_link(machine: &mut Machine, program: &Encoded) -> Result<(), Stop> {
 
 /// Notes in the header of a block how far it came.
 fn interrupt_log(machine: &mut Machine, faulted: &Faulted) {
+    machine.context().log_next += 8 * u64::from(faulted.carried_words);
     let Some((executed, words)) = faulted.interrupted_log else {
         return;
     };

@@ -39,6 +39,8 @@ pub(crate) struct Faulted {
     pub(crate) state: State,
     /// Under the engine: what the budget lacks for exactly the retired instructions to be charged.
     pub(crate) due: i64,
+    /// Under the engine: words of the log from before the block that do not count yet.
+    pub(crate) carried_words: u16,
     /// Under the engine: the block had logged so many of its instructions' accesses.
     pub(crate) interrupted_log: Option<(u32, u16)>,
 }
@@ -151,6 +153,7 @@ impl Machine {
                 self.faulted = Some(Faulted {
                     fault: fault_of(frame),
                     state,
+                    carried_words: 0,
                     due: 0,
                     interrupted_log: None,
                 });
@@ -222,6 +225,7 @@ impl Machine {
         self.faulted = Some(Faulted {
             fault: fault_of(frame),
             state,
+            carried_words: site.carried_words,
             due: site.due - i64::from(trapped),
             interrupted_log: (site.entry.log_words > 0)
                 .then_some((u32::from(site.entry.retired), site.entry.log_words)),

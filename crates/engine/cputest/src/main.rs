@@ -55,6 +55,12 @@ struct Arguments {
     /// Number of the first case
     #[arg(long, default_value_t = 0)]
     first: u64,
+    /// Let every link charge, as where there are several threads
+    #[arg(long)]
+    charged: bool,
+    /// Short paths only, as when a program starts
+    #[arg(long)]
+    short: bool,
     /// How many cases
     #[arg(long, default_value_t = 1000)]
     cases: u64,
@@ -94,6 +100,12 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     };
     let forms = Forms::of_host();
     let machine = Machine::new(instrumentation)?;
+    if arguments.charged {
+        machine.cache.charge_every_link();
+    }
+    if !arguments.short {
+        machine.cache.follow_long_paths();
+    }
     let mut totals = report::Totals::default();
     if let Some(code) = &arguments.code {
         return given_code(arguments, machine, &bytes_of(code)?);

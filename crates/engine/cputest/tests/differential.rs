@@ -34,6 +34,23 @@ fn random_programs_do_what_the_cpu_does_while_their_accesses_are_logged() {
     run(&["--seed", "2", "--cases", CASES, "--all-forms", "--accesses"]);
 }
 
+#[test]
+fn random_programs_do_what_the_cpu_does_where_every_link_charges() {
+    run(&["--seed", "3", "--cases", CASES, "--charged", "--short"]);
+    run(&["--seed", "4", "--cases", CASES, "--charged", "--accesses"]);
+}
+
+/// A loop of two ways: by blocks of which some carry what has run before.
+#[test]
+fn what_blocks_carry_is_charged_and_logged_wherever_they_are_left() {
+    // mov ecx, 13; and then, 13 times: test cl, 1; je to the second half; inc eax; mov [rsp-8], eax; jmp; dec edx;
+    // mov [rsp-16], edx; then dec ecx; jne back
+    let code = "b90d000000 f6c101 7408 ffc0 894424f8 eb06 ffca 895424f0 ffc9 75e9";
+    for mode in [&[][..], &["--accesses"], &["--charged"]] {
+        run(&[&["--cases", "1", "--code", code], mode].concat());
+    }
+}
+
 /// The address of the last x87 instruction is the one thing that the engine cannot keep from the guest: proof that a
 /// difference does not pass unseen.
 #[test]

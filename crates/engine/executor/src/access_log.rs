@@ -1,9 +1,7 @@
 //! The executor's end of the access log: a buffer that translated code fills and that is emptied between slices.
 
 use verdict_cache::{BlockId, CodeCache, ONE_OFF_BLOCK_ID};
-use verdict_translate::{
-    AccessKind, BUDGET_RESERVE, Instrumentation, LoggedAccess, log_words_per_instruction_max,
-};
+use verdict_translate::{AccessKind, Instrumentation, LoggedAccess, log_words_per_instruction_max};
 
 /// Words of the buffer where accesses are all there is to log: few enough to stay in the processor's second-level
 /// cache, beside what the guest has there.
@@ -39,9 +37,10 @@ impl AccessLog {
         }
     }
 
-    /// How many instructions may run, once what was left before is used up, without overrunning an empty buffer.
-    pub(crate) fn stretch_max(&self) -> u64 {
-        self.words.len() as u64 / self.per_instruction - BUDGET_RESERVE as u64
+    /// How many instructions may run, once what was left before is used up, without overrunning an empty buffer; `reserve`: how many
+    /// more may run than the budget says.
+    pub(crate) fn stretch_max(&self, reserve: i64) -> u64 {
+        self.words.len() as u64 / self.per_instruction - reserve as u64
     }
 
     /// Address of the first word.

@@ -116,6 +116,7 @@ impl Executor {
             context.budget = counters.budget;
             context.log_next = counters.log_next;
         }
+        context.log_next += 8 * u64::from(site.carried_words);
         if site.entry.log_words > 0 {
             // The block was interrupted while logging: note how far it came.
             let header = context.log_next as *mut u64;

@@ -1,7 +1,6 @@
 //! The loop: who runs, until when, and what to do when it comes back.
 
 use crate::Executor;
-use crate::access_log::AccessLog;
 use std::time::Instant;
 use verdict_cache::{Entrance, GuestCode};
 use verdict_cpu::{Context, ExitReason, Gpr, read_gs_base, write_gs_base};
@@ -9,10 +8,17 @@ use verdict_explore::Situation;
 use verdict_kernel::{ForkRequest, Idle, Journal, Outcome, Role};
 use verdict_protocol::Deadlock;
 use verdict_schedule::{Decision, DecisionPoint, Next, NextAccess, Reason};
-use verdict_translate::{BUDGET_RESERVE, TranslateError};
+use verdict_translate::{Chaining, TranslateError};
 
 /// Longest slice: how late the guest may notice a signal from outside.
 const SLICE_MAX: u64 = 1 << 20;
+
+/// When a program has run so many instructions, it is expected to run many more.
+const STARTED: u64 = 1 << 20;
+/// So many instructions of a program are looked at more often, to see which links between blocks are followed most.
+const LEARNING: u64 = 1 << 28;
+/// How often that is.
+const SAMPLED: u64 = 1 << 17;
 
 /// System calls of locks: whether they are made depends on what other threads have done before.
 const BY_CHANCE: [i64; 1] = [libc::SYS_futex];
@@ -344,6 +350,13 @@ impl Executor {
             self.replay_withheld();
         }
         let (budget, end) = self.slice_budget();
+        if self.kernel.retired > STARTED {
+            self.cache.follow_long_paths();
+        }
+        if !self.alone {
+            // Turns end often, and at exactly some instruction.
+            self.cache.charge_every_link();
+        }
         if budget == 0 {
             return Slice::Done;
         }
@@ -352,7 +365,7 @@ impl Executor {
         }
         self.thread_resumes();
         self.load_thread();
-        self.context().budget = -BUDGET_RESERVE;
+        self.context().budget = -self.cache.budget_reserve();
         self.beyond = budget;
         let before = self.config.stats.then(Instant::now);
         let translated = self.times.translate_ns;
@@ -422,12 +435,12 @@ impl Executor {
     /// Takes the registers back and counts what was retired.
     fn store_thread(&mut self, budget: u64) -> u64 {
         self.drain_log();
-        let beyond = self.beyond;
+        let (beyond, reserve) = (self.beyond, self.cache.budget_reserve());
         let context = self.context();
         if context.canary != Context::CANARY {
             self.engine_fault("the guest wrote over the engine's memory");
         }
-        let left = u64::try_from(context.budget + BUDGET_RESERVE).unwrap_or(0) + beyond;
+        let left = u64::try_from(context.budget + reserve).unwrap_or(0) + beyond;
         let (gpr, rip, rflags, fs_base) =
             (context.gpr, context.rip, context.rflags, context.guest_fs);
         let retired = budget - left.min(budget);
@@ -459,7 +472,8 @@ impl Executor {
 
     fn run_blocks(&mut self, end: SliceEnd) -> Slice {
         loop {
-            if self.left() < BUDGET_RESERVE {
+            let reserve = self.cache.budget_reserve();
+            if self.left() < reserve {
                 self.stretch();
             }
             let left = self.left();
@@ -471,14 +485,14 @@ impl Executor {
                 self.one_off(pc, instructions.min(left as u32))
             } else if self.cache.is_watched(pc) || self.watch.calls.is_inside(self.loaded) {
                 return Slice::Watch;
-            } else if left >= BUDGET_RESERVE {
-                self.context().budget = left - BUDGET_RESERVE;
+            } else if left >= reserve {
+                self.context().budget = left - reserve;
                 self.block(pc, Entrance::Direct)
             } else if end == SliceEnd::AtBlock {
                 return Slice::Done;
             } else if let Some(host) = self.block_within(pc, left) {
                 // The budget is negative: the block comes back wherever it is left.
-                self.context().budget = left - BUDGET_RESERVE;
+                self.context().budget = left - reserve;
                 Ok(host)
             } else {
                 self.one_off(pc, left as u32)
@@ -510,7 +524,7 @@ impl Executor {
 
     /// Instructions that the slice has left.
     fn left(&mut self) -> i64 {
-        self.context().budget + BUDGET_RESERVE
+        self.context().budget + self.cache.budget_reserve()
     }
 
     /// Lets as much of the slice run as the log has room for.
@@ -519,15 +533,24 @@ impl Executor {
             return;
         }
         self.drain_log();
-        let room = self.log.as_ref().map_or(u64::MAX, AccessLog::stretch_max);
+        let reserve = self.cache.budget_reserve();
+        let log = self.log.as_ref();
+        let unlogged = match self.kernel.retired {
+            ..LEARNING => SAMPLED,
+            _ => u64::MAX,
+        };
+        let room = log.map_or(unlogged, |log| log.stretch_max(reserve));
         let left = self.left();
         let more = self.beyond.min(room);
         self.beyond -= more;
-        self.context().budget = left + more as i64 - BUDGET_RESERVE;
+        self.context().budget = left + more as i64 - reserve;
     }
 
-    /// The host code of the block at `pc`, if there is one of at most so many instructions.
+    /// The host code of the block at `pc`, if there is one that runs at most so many instructions before it checks.
     fn block_within(&self, pc: u64, instructions: i64) -> Option<u64> {
+        if self.cache.chaining() == Chaining::Carried {
+            return None;
+        }
         let block = self.cache.lookup(pc)?;
         let fits = i64::from(self.cache.instructions(block)) <= instructions;
         fits.then(|| self.cache.host_address(block))
@@ -603,7 +626,8 @@ impl Executor {
             return;
         }
         let flushes = self.cache.stats().flushes;
-        if self.block(target, Entrance::Direct).is_ok() && self.cache.stats().flushes == flushes {
+        if self.block(target, Entrance::Link(link)).is_ok() && self.cache.stats().flushes == flushes
+        {
             let block = self.cache.lookup(target).expect("just made");
             self.cache.link(link, block);
         }

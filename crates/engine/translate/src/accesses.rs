@@ -13,6 +13,7 @@
 
 use crate::bases::{Bases, Known, Sum};
 use crate::block::{Borrowed, Instrumentation};
+use crate::carry::Carried;
 use crate::control::ControlMark;
 use crate::emit::Emitter;
 use crate::operands::{GprSet, free_register, gpr_of, register_of, register_of_32};
@@ -112,6 +113,8 @@ pub(crate) struct AccessLog {
     scratch: Gpr,
     block_id: u32,
     in_place: InPlace,
+    /// Words that were logged before, and that the log's place does not count yet.
+    carried: u16,
     pub(crate) state: LogState,
     /// What of the registers' values has been logged.
     bases: Bases,
@@ -160,6 +163,7 @@ impl AccessLog {
         block_id: u32,
         level: Instrumentation,
         in_place: InPlace,
+        carried: Carried,
     ) -> Option<AccessLog> {
         let (pointer, scratch) = two_free(used)?;
         Some(AccessLog {
@@ -167,6 +171,7 @@ impl AccessLog {
             scratch,
             block_id,
             in_place,
+            carried: carried.words,
             state: LogState::default(),
             bases: Bases::default(),
             level,
@@ -183,7 +188,7 @@ impl AccessLog {
         emit.store(offset::borrowed(SLOT_POINTER), self.pointer);
         borrowed.lend(SLOT_POINTER, self.pointer);
         emit.load_log_next(self.pointer, self.in_place);
-        emit.store_small_at(self.pointer, 0, self.block_id);
+        emit.store_small_at(self.pointer, self.place(0), self.block_id);
         self.state.words = 1;
     }
 
@@ -250,7 +255,7 @@ impl AccessLog {
 
     /// Tells the reader that only so many instructions ran: the upper half of the header, plus one.
     pub(crate) fn note_early_end(&self, emit: &mut Emitter, retired: u16) {
-        emit.store_half_at(self.pointer, 4, u32::from(retired) + 1);
+        emit.store_half_at(self.pointer, self.place(0) + 4, u32::from(retired) + 1);
     }
 
     /// Restores the registers that were borrowed then.
@@ -368,9 +373,14 @@ impl AccessLog {
         }
     }
 
+    /// Where the block's word of this number goes, header included, from the log's place on.
+    fn place(&self, word: u16) -> i32 {
+        8 * i32::from(self.carried + word)
+    }
+
     fn append(&mut self, emit: &mut Emitter, register: Gpr) -> u16 {
         let word = self.state.words;
-        emit.store_at(self.pointer, 8 * i32::from(word), register);
+        emit.store_at(self.pointer, self.place(word), register);
         self.state.words += 1;
         word - 1
     }

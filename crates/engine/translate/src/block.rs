@@ -3,16 +3,17 @@
 use crate::accesses::{LoggedAccess, prefix_with_free_registers};
 use crate::budget::better_cut;
 use crate::builder::Builder;
+use crate::carry::{Carried, Shortcut, carried_by};
 use crate::control::{ControlMark, registers_noted};
 use crate::guess::Guess;
 use crate::known_flags::KnownFlags;
 use crate::operands::{GprSet, registers_used};
-use crate::trace::{Step, Terminator, Way, Window, decode};
+use crate::trace::{Paths, Step, Terminator, Way, Window, decode};
 use iced_x86::{Instruction, InstructionInfoFactory};
 use verdict_cpu::{Gpr, InPlace, layout};
 
 /// Longest block, in guest instructions.
-pub const BLOCK_INSTRUCTIONS_MAX: usize = 32;
+pub const BLOCK_INSTRUCTIONS_MAX: usize = 48;
 
 /// What translated code does besides running the guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,6 +56,10 @@ pub struct Request<'a> {
     pub block_id: u32,
     /// How much.
     pub scope: Scope,
+    /// What has run before and is left for the block to charge.
+    pub carried: Carried,
+    /// How far to follow the path.
+    pub paths: Paths,
     /// With what extras.
     pub instrumentation: Instrumentation,
     /// Reads guest code: fills the buffer from an address, returns how many bytes are executable there.
@@ -90,6 +95,10 @@ pub struct Link {
     pub stub: u64,
     /// Guest instructions of the path that have run when it is taken.
     pub retired: u16,
+    /// What its target would have to carry if it did not charge.
+    pub carries: Carried,
+    /// How to keep it from charging.
+    pub shortcut: Shortcut,
     /// For a way off the path: the conditional branch, and the way that the path follows.
     pub leaves: Option<(u64, Way)>,
 }
@@ -167,7 +176,11 @@ pub struct Block {
     pub flags_dead: bool,
     /// Host code for [`Request::code_address`].
     pub code: Vec<u8>,
-    /// Offset in the code of the place where links arrive: after the pad.
+    /// What it charges besides its own instructions.
+    pub carried: Carried,
+    /// Offset in the code of the place where links arrive that charge: after the pad.
+    pub entry: u32,
+    /// Offset in the code of the place where links arrive that leave [`Self::carried`] to be charged.
     pub body: u32,
     /// Host code for [`Scope::Cached::cold_address`].
     pub cold: Vec<u8>,
@@ -228,6 +241,7 @@ pub fn translate(request: &Request<'_>) -> Result<Block, TranslateError> {
         terminator = Terminator::Next(steps[cut].instruction().ip());
         steps.truncate(cut);
     }
+    builder.carried = carried_by(request, &steps, &terminator);
     Ok(builder.build(&steps, &terminator))
 }
 

@@ -2,8 +2,9 @@
 
 use crate::accesses::LogState;
 use crate::block::{Link, Miss, Scope};
-use crate::budget::{JRCXZ, JUMP_LEN, SHORT_JUMP};
+use crate::budget::{Exit, JRCXZ, JUMP_LEN, SHORT_JUMP};
 use crate::builder::Builder;
+use crate::carry::{Carried, Shortcut};
 use crate::emit::Forward;
 use crate::operands::{load_branch_target, load_branch_target_at_rcx};
 use crate::trace::{Known, Terminator, Way};
@@ -146,7 +147,7 @@ impl Builder<'_> {
             self.log_closed = true;
         }
         match terminator {
-            Terminator::Next(target) => self.leave_to(*target, number, None),
+            Terminator::Next(target) => self.leave_to(Exit::at_end(*target, number)),
             Terminator::Watch(pc) => self.emit.exit_at(ExitReason::Watch, *pc),
             Terminator::Syscall(instruction) => {
                 self.settle(number + 1);
@@ -167,11 +168,11 @@ impl Builder<'_> {
     fn branch(&mut self, number: u16, branch: &Instruction) {
         match branch.flow_control() {
             FlowControl::UnconditionalBranch => {
-                self.leave_to(branch.near_branch_target(), number + 1, None);
+                self.leave_to(Exit::at_end(branch.near_branch_target(), number + 1));
             }
             FlowControl::Call => {
                 self.emit.push_value(branch.next_ip());
-                self.leave_to(branch.near_branch_target(), number + 1, None);
+                self.leave_to(Exit::at_end(branch.near_branch_target(), number + 1));
             }
             FlowControl::ConditionalBranch => self.conditional(number, branch),
             FlowControl::Return | FlowControl::IndirectCall | FlowControl::IndirectBranch => {
@@ -201,7 +202,7 @@ impl Builder<'_> {
                 leaves: None,
             },
         );
-        self.leave_to(branch.next_ip(), number + 1, None);
+        self.leave_to(Exit::at_end(branch.next_ip(), number + 1));
     }
 
     // ---- the cold end of the block ----
@@ -215,6 +216,7 @@ impl Builder<'_> {
     /// Leaves the path early: closes the log, charges what has run, and goes on.
     fn side_stub(&mut self, side: &SideExit) {
         self.emit.bind(side.from);
+        self.stub = self.emit.offset();
         if let SideTarget::Missed(expected) = &side.to {
             self.emit.lea_self(Gpr::Rcx, expected.target as i32);
         }
@@ -226,7 +228,12 @@ impl Builder<'_> {
         }
         self.unpublished = side.words;
         match side.to {
-            SideTarget::Direct { target, leaves } => self.leave_to(target, side.retired, leaves),
+            SideTarget::Direct { target, leaves } => self.leave_to(Exit {
+                target,
+                retired: side.retired,
+                leaves,
+                branch: Some(side.from),
+            }),
             SideTarget::Missed(expected) => {
                 self.settle(side.retired);
                 if expected.known == Known::Guessed {
@@ -257,23 +264,19 @@ impl Builder<'_> {
     }
 
     /// The link whose rel32 was emitted last: it leads to the stub that was begun at `stub`, until it is linked.
-    pub(crate) fn link(
-        &mut self,
-        stub: u64,
-        target: u64,
-        retired: u16,
-        leaves: Option<(u64, Way)>,
-    ) {
+    pub(crate) fn link(&mut self, stub: u64, exit: &Exit, carries: Carried, shortcut: Shortcut) {
         let Scope::Cached { first_link, .. } = self.request.scope else {
             unreachable!("one-off blocks have no links");
         };
         let link = first_link + self.links.len() as u32;
         self.links.push(Link {
-            target,
+            target: exit.target,
             patch: self.emit.offset() as u32 - 4,
             stub,
-            retired,
-            leaves,
+            retired: exit.retired,
+            carries,
+            shortcut,
+            leaves: exit.leaves,
         });
         self.cold.store_half(offset::EXIT_ARG, link);
         self.cold.jump_to(layout::CACHE_LINK_EXIT);

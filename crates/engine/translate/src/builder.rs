@@ -6,6 +6,7 @@ use crate::block::{
     Scope, logged_branch, on_other_pages, ranges, registers_logged,
 };
 use crate::branches::{Expected, SideExit};
+use crate::carry::Carried;
 use crate::counter::{Counter, counter_at};
 use crate::emit::Emitter;
 use crate::flags::Ahead;
@@ -27,6 +28,9 @@ pub(crate) struct Builder<'a> {
     pub(crate) emit: Emitter,
     /// What seldom runs, elsewhere.
     pub(crate) cold: Emitter,
+    /// What every way out charges besides what has run of the path.
+    pub(crate) carried: Carried,
+    entry: u32,
     body: u32,
     /// Guest instructions of the whole path.
     pub(crate) count: u32,
@@ -38,6 +42,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) links: Vec<Link>,
     pub(crate) misses: Vec<Miss>,
     pub(crate) sides: Vec<SideExit>,
+    /// Where the stub of the side exit begins that is being made.
+    pub(crate) stub: usize,
     pub(crate) borrowed: Borrowed,
     pub(crate) log: Option<AccessLog>,
     pub(crate) log_closed: bool,
@@ -63,6 +69,8 @@ impl<'a> Builder<'a> {
                 Scope::Cached { cold_address, .. } => cold_address,
                 Scope::OneOff { .. } => 0,
             }),
+            carried: Carried::NOTHING,
+            entry: 0,
             body: 0,
             count: 0,
             in_place: InPlace::Nothing,
@@ -71,6 +79,7 @@ impl<'a> Builder<'a> {
             links: Vec::new(),
             misses: Vec::new(),
             sides: Vec::new(),
+            stub: 0,
             borrowed: Borrowed::default(),
             log: None,
             log_closed: false,
@@ -85,6 +94,7 @@ impl<'a> Builder<'a> {
         let flags_dead = self.open();
         self.mark(self.request.pc, 0);
         if let Terminator::Watch(pc) = *terminator {
+            self.settle(0);
             self.emit.exit_at(ExitReason::Watch, pc);
             return self.finish(vec![(pc, 1)], flags_dead);
         }
@@ -123,7 +133,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The pad, if there is to be one. Returns whether the flags are dead at the block's first instruction.
+    /// The pad, if there is to be one, and what those arrive at who have charged. Returns whether the flags are dead at the block's first instruction.
     fn open(&mut self) -> bool {
         let Scope::Cached { pad, .. } = self.request.scope else {
             return false;
@@ -131,8 +141,10 @@ impl<'a> Builder<'a> {
         let flags_dead = self.flags_dead_at(self.request.pc);
         if pad {
             emit_pad(&mut self.emit, &mut self.cold, self.request.pc, flags_dead);
-            self.body = self.emit.offset() as u32;
         }
+        self.entry = self.emit.offset() as u32;
+        self.emit.credit(self.carried);
+        self.body = self.emit.offset() as u32;
         flags_dead
     }
 
@@ -149,6 +161,8 @@ impl<'a> Builder<'a> {
             instructions: self.count,
             flags_dead,
             code: self.emit.bytes,
+            carried: self.carried,
+            entry: self.entry,
             body: self.body,
             cold: self.cold.bytes,
             links: self.links,
@@ -206,7 +220,13 @@ impl<'a> Builder<'a> {
             used = used.union(registers_logged(self.request, &mut self.info, &instruction));
         }
         let instrumentation = self.request.instrumentation;
-        let log = AccessLog::new(used, self.request.block_id, instrumentation, self.in_place);
+        let log = AccessLog::new(
+            used,
+            self.request.block_id,
+            instrumentation,
+            self.in_place,
+            self.carried,
+        );
         let mut log = log.expect("the path was cut so that two registers are free");
         if instrumentation == Instrumentation::Everything {
             // Where the path goes is told, too.

@@ -3,6 +3,7 @@
 //! for as long as it runs.
 
 use crate::budget::{JRCXZ, JUMP_LEN};
+use crate::carry::Carried;
 use crate::emit::Emitter;
 use iced_x86::{EncodingKind, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use verdict_cpu::{Gpr, InPlace, layout, offset};
@@ -104,7 +105,8 @@ fn is_ours(register: Register) -> bool {
 impl Emitter {
     /// `budget += amount`, and so many words more are in the log; changes no flags.
     pub(crate) fn charge(&mut self, amount: i32, mut words: u16) {
-        assert!(amount.abs() <= layout::CHARGE_MAX, "no constant for it");
+        let possible = -layout::CHARGE_MAX..=layout::GIVEN_BACK_MAX;
+        assert!(possible.contains(&amount), "no constant for it");
         let mut amount = amount;
         while words > 0 {
             let now = words.min(layout::LOGGED_MAX as u16);
@@ -118,6 +120,16 @@ impl Emitter {
             let index = (amount + layout::CHARGE_MAX) as u32;
             self.add_counters(layout::CACHE_CHARGES as u32 + 16 * index);
         }
+    }
+
+    /// Undoes the charge of what a block carries; changes no flags.
+    pub(crate) fn credit(&mut self, carried: Carried) {
+        if carried == Carried::NOTHING {
+            return;
+        }
+        let row = u32::from(carried.words) * (layout::CARRIED_MAX as u32 + 1);
+        let index = row + u32::from(carried.instructions);
+        self.add_counters(layout::CACHE_CREDITS as u32 + 16 * index);
     }
 
     /// Adds a pair of words to budget and log.
@@ -263,6 +275,10 @@ mod tests {
         emit.width = width;
         emit.charge(-3, 0);
         emit.charge(-3, 2);
+        emit.credit(Carried {
+            instructions: 3,
+            words: 2,
+        });
         emit.load_log_next(Gpr::Rsi, InPlace::Nothing);
         emit.load_log_next(Gpr::R14, InPlace::Nothing);
         emit.test_budget();
@@ -289,8 +305,9 @@ mod tests {
         assert_eq!(
             text(VectorWidth::Xmm),
             [
-                "paddq xmm15,[400002D0h]",
-                "paddq xmm15,[40001450h]",
+                "paddq xmm15,[400008D0h]",
+                "paddq xmm15,[40002050h]",
+                "paddq xmm15,[40021E50h]",
                 "pextrq rsi,xmm15,1",
                 "pextrq r14,xmm15,1",
                 "ptest xmm15,[400000C0h]",
@@ -309,8 +326,9 @@ mod tests {
         assert_eq!(
             text(VectorWidth::Ymm),
             [
-                "vpaddq xmm15,xmm15,[400002D0h]",
-                "vpaddq xmm15,xmm15,[40001450h]",
+                "vpaddq xmm15,xmm15,[400008D0h]",
+                "vpaddq xmm15,xmm15,[40002050h]",
+                "vpaddq xmm15,xmm15,[40021E50h]",
                 "vpextrq rsi,xmm15,1",
                 "vpextrq r14,xmm15,1",
                 "vtestpd xmm15,xmm15",
@@ -329,12 +347,12 @@ mod tests {
             ]
         );
         let wide = text(VectorWidth::Zmm);
-        assert_eq!(wide[7], "vmovdqu xmm15,[7FF00140h]");
-        assert_eq!(wide[8], "vmovdqu64 [7FF00140h],zmm15");
-        assert_eq!(wide[9], "vmovdqu [7FF00140h],xmm15");
-        assert_eq!(wide[12], "vmovdqu64 zmm15,[7FF00140h]");
-        assert_eq!(wide[13], "vmovdqu64 [7FF00140h],zmm15");
-        assert_eq!(wide.len(), 21);
+        assert_eq!(wide[8], "vmovdqu xmm15,[7FF00140h]");
+        assert_eq!(wide[9], "vmovdqu64 [7FF00140h],zmm15");
+        assert_eq!(wide[10], "vmovdqu [7FF00140h],xmm15");
+        assert_eq!(wide[13], "vmovdqu64 zmm15,[7FF00140h]");
+        assert_eq!(wide[14], "vmovdqu64 [7FF00140h],zmm15");
+        assert_eq!(wide.len(), 22);
     }
 
     #[test]

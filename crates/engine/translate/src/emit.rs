@@ -17,6 +17,13 @@ pub(crate) struct Emitter {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Forward(usize);
 
+impl Forward {
+    /// Offset of the rel32.
+    pub(crate) fn at(self) -> u32 {
+        self.0 as u32
+    }
+}
+
 impl Emitter {
     pub(crate) fn new(base: u64) -> Self {
         Emitter {

@@ -22,6 +22,7 @@ mod block;
 mod branches;
 mod budget;
 mod builder;
+mod carry;
 mod control;
 mod counter;
 mod emit;
@@ -38,12 +39,13 @@ pub use block::{
     BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Miss, Request,
     Scope, TranslateError, translate,
 };
-pub use budget::BUDGET_RESERVE;
+pub use budget::{Chaining, budget_reserve};
+pub use carry::{Carried, Shortcut};
 pub use control::{ARGUMENT_REGISTERS, ControlMark, ControlStep};
 pub use guess::Guess;
 pub use known_flags::KnownFlags;
 pub use pad::{Pad, indirect_pad, prelude};
-pub use trace::Way;
+pub use trace::{Paths, Way};
 
 /// Most words that one guest instruction can add to the access log, a block header included.
 pub fn log_words_per_instruction_max(instrumentation: Instrumentation) -> u64 {

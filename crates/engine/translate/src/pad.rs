@@ -13,12 +13,12 @@ pub struct Pad {
     pub cold: Vec<u8>,
 }
 
-/// Code to be placed at `address`, and at `cold_address`, for the block of guest address `pc` whose code is at `body`.
-pub fn indirect_pad(pc: u64, body: u64, address: u64, cold_address: u64, flags_dead: bool) -> Pad {
+/// Code to be placed at `address`, and at `cold_address`, for the block of guest address `pc` whose entry is at `entry`.
+pub fn indirect_pad(pc: u64, entry: u64, address: u64, cold_address: u64, flags_dead: bool) -> Pad {
     let mut emit = Emitter::new(address);
     let mut cold = Emitter::new(cold_address);
     emit_pad(&mut emit, &mut cold, pc, flags_dead);
-    emit.jump_to(body);
+    emit.jump_to(entry);
     Pad {
         code: emit.bytes,
         cold: cold.bytes,
@@ -86,7 +86,7 @@ pub fn prelude() -> Vec<u8> {
     place(layout::CACHE_ENTER, &emit.bytes);
     let pair = |low: u64| [low.to_le_bytes(), [0; 8]].concat();
     place(layout::CACHE_SIGN, &pair(1 << 63));
-    for (index, amount) in (-layout::CHARGE_MAX..=layout::CHARGE_MAX).enumerate() {
+    for (index, amount) in (-layout::CHARGE_MAX..=layout::GIVEN_BACK_MAX).enumerate() {
         let at = layout::CACHE_CHARGES + 16 * index as u64;
         place(at, &pair(i64::from(amount) as u64));
     }
@@ -97,6 +97,17 @@ pub fn prelude() -> Vec<u8> {
             let pair = [
                 amount.wrapping_neg().to_le_bytes(),
                 (8 * words).to_le_bytes(),
+            ];
+            place(at, pair.as_flattened());
+        }
+    }
+    for words in 0..=layout::CARRIED_WORDS_MAX {
+        for amount in 0..=layout::CARRIED_MAX {
+            let row = words * (layout::CARRIED_MAX + 1);
+            let at = layout::CACHE_CREDITS + 16 * (row + amount);
+            let pair = [
+                amount.to_le_bytes(),
+                (8 * words).wrapping_neg().to_le_bytes(),
             ];
             place(at, pair.as_flattened());
         }

@@ -13,8 +13,32 @@ use iced_x86::{
     Register,
 };
 
-/// Most conditional branches that a block goes past.
-const BRANCHES_MAX: usize = 5;
+/// How far paths are followed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Paths {
+    /// Made quickly: for code that may never run again.
+    Short,
+    /// Left less often.
+    Long,
+}
+
+impl Paths {
+    /// Most instructions of a block.
+    fn instructions_max(self) -> usize {
+        match self {
+            Paths::Short => 32,
+            Paths::Long => BLOCK_INSTRUCTIONS_MAX,
+        }
+    }
+
+    /// Most conditional branches that a block goes past.
+    fn branches_max(self) -> usize {
+        match self {
+            Paths::Short => 5,
+            Paths::Long => 8,
+        }
+    }
+}
 
 /// The bytes from an instruction's first on.
 pub(crate) type Bytes = [u8; 15];
@@ -136,7 +160,7 @@ pub(crate) fn decode(
     code: &mut Window<'_>,
 ) -> Result<(Vec<Step>, Terminator), TranslateError> {
     let limit = match request.scope {
-        Scope::Cached { .. } => BLOCK_INSTRUCTIONS_MAX,
+        Scope::Cached { .. } => request.paths.instructions_max(),
         Scope::OneOff { instructions } => BLOCK_INSTRUCTIONS_MAX.min(instructions as usize),
     };
     let mut steps: Vec<Step> = Vec::with_capacity(limit);
@@ -152,7 +176,7 @@ pub(crate) fn decode(
         if !steps.is_empty() && (request.watched)(pc) {
             break;
         }
-        if pc == request.pc && rounds.is_last(steps.len(), branches) {
+        if pc == request.pc && rounds.is_last(request.paths, steps.len(), branches) {
             break;
         }
         let (instruction, bytes) = match code.decode(pc) {
@@ -192,10 +216,12 @@ struct Rounds {
 
 impl Rounds {
     /// The path is where it began: true if there is no room for one more round.
-    fn is_last(&mut self, steps: usize, branches: usize) -> bool {
+    fn is_last(&mut self, paths: Paths, steps: usize, branches: usize) -> bool {
         let round = (steps - self.steps, branches - self.branches);
         *self = Rounds { steps, branches };
-        steps > 0 && (steps + round.0 > BLOCK_INSTRUCTIONS_MAX || branches + round.1 > BRANCHES_MAX)
+        let fits = steps + round.0 <= paths.instructions_max()
+            && branches + round.1 <= paths.branches_max();
+        steps > 0 && !fits
     }
 }
 
@@ -211,7 +237,7 @@ fn expected_way(
         FlowControl::UnconditionalBranch => Some(Step::Jump(*branch)),
         FlowControl::Call => Some(Step::Call(*branch)),
         FlowControl::ConditionalBranch
-            if branch.is_jcc_short_or_near() && *branches < BRANCHES_MAX =>
+            if branch.is_jcc_short_or_near() && *branches < request.paths.branches_max() =>
         {
             *branches += 1;
             let default = Way::by_default(branch.ip(), branch.near_branch_target());

@@ -2,7 +2,9 @@
 
 use crate::{CODE_ADDRESS, COLD_ADDRESS};
 use verdict_cpu::Gpr;
-use verdict_translate::{Block, Guess, Instrumentation, KnownFlags, Request, Scope, translate};
+use verdict_translate::{
+    Block, Carried, Guess, Instrumentation, KnownFlags, Paths, Request, Scope, translate,
+};
 
 const PC: u64 = 0x1000_0000;
 const STACK: u64 = 0x5000_0000_1000;
@@ -45,6 +47,8 @@ fn block_with(
         pc: PC,
         code_address: CODE_ADDRESS,
         block_id: 7,
+        carried: Carried::NOTHING,
+        paths: Paths::Short,
         scope,
         instrumentation: Instrumentation::None,
         fetch: &fetch,

@@ -100,7 +100,7 @@ fn a_block_whose_flags_are_dead_tests_the_budget_with_them() {
               4001004e  add eax,1
               40010051  mov eax,[10000106h]
               40010057  add eax,1
-              4001005a  vpaddq xmm15,xmm15,[40000120h]
+              4001005a  vpaddq xmm15,xmm15,[40000720h]
               40010062  vtestpd xmm15,xmm15
               40010067  je 0000000048000000h
               4001006d  jmp 0000000048000000h
@@ -122,14 +122,14 @@ fn a_block_whose_flags_are_live_counts_without_touching_them() {
               10000000  jne short 0000000010000004h
             host
               40010000  jne 000000004001002Dh
-              40010006  vpaddq xmm15,xmm15,[400002F0h]
+              40010006  vpaddq xmm15,xmm15,[400008F0h]
               4001000e  mov [7FF00010h],rcx
               40010015  vmovmskpd ecx,xmm15
               4001001a  jrcxz 0000000040010021h
               4001001c  jmp 0000000048000000h
               40010021  mov rcx,[7FF00010h]
               40010028  jmp 0000000048000007h
-              4001002d  vpaddq xmm15,xmm15,[400002F0h]
+              4001002d  vpaddq xmm15,xmm15,[400008F0h]
               40010035  mov [7FF00010h],rcx
               4001003c  vmovmskpd ecx,xmm15
               40010041  jrcxz 0000000040010048h
@@ -165,7 +165,7 @@ fn a_far_operand_borrows_a_register() {
               40010013  mov rbx,[7FF00028h]
               4001001a  mov [7FF00010h],rcx
               40010021  pop rcx
-              40010022  vpaddq xmm15,xmm15,[400002E0h]
+              40010022  vpaddq xmm15,xmm15,[400008E0h]
               4001002a  mov [7FF00018h],rcx
               40010031  movzx ecx,cx
               40010034  jmp qword ptr [rcx*8+60000000h]
@@ -190,7 +190,7 @@ fn a_far_call_through_memory() {
               40010014  mov dword ptr [rsp-8],6
               4001001c  mov dword ptr [rsp-4],3000h
               40010024  lea rsp,[rsp-8]
-              40010029  vpaddq xmm15,xmm15,[400002F0h]
+              40010029  vpaddq xmm15,xmm15,[400008F0h]
               40010031  mov [7FF00018h],rcx
               40010038  movzx ecx,cx
               4001003b  jmp qword ptr [rcx*8+60000000h]
@@ -231,10 +231,10 @@ fn logged_accesses_share_the_words_of_their_bases() {
               40010040  rep movsb [rdi],[rsi]
               40010042  mov r15,[7FF00030h]
               40010049  mov r14,[7FF00038h]
-              40010050  vpaddq xmm15,xmm15,[40001AA0h]
+              40010050  vpaddq xmm15,xmm15,[400038A0h]
               40010058  mov qword ptr [7FF000C0h],10000010h
               40010063  mov qword ptr [7FF000D0h],3
-              4001006e  jmp 0000000040000800h
+              4001006e  jmp 0000000040000D00h
             LoggedAccess { instruction: 0, base: Logged(0), displacement: 8, size: 8, kind: Read, locked: false, segment: Flat, bit: None, repeat: None }
             LoggedAccess { instruction: 1, base: Logged(0), displacement: 10, size: 8, kind: Write, locked: false, segment: Flat, bit: None, repeat: None }
             LoggedAccess { instruction: 2, base: Logged(1), displacement: 0, size: 4, kind: ReadWrite, locked: false, segment: Flat, bit: None, repeat: None }

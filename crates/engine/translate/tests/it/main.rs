@@ -7,7 +7,8 @@ mod pads;
 mod watched;
 
 use verdict_translate::{
-    Block, Guess, Instrumentation, KnownFlags, Request, Scope, TranslateError, translate,
+    Block, Carried, Guess, Instrumentation, KnownFlags, Paths, Request, Scope, TranslateError,
+    translate,
 };
 
 /// Where the host code of these tests would run.
@@ -48,6 +49,8 @@ fn translate_watched(
         pc,
         code_address: CODE_ADDRESS,
         block_id: 7,
+        carried: Carried::NOTHING,
+        paths: Paths::Short,
         scope,
         instrumentation,
         fetch: &fetch,

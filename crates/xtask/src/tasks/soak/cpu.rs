@@ -1,4 +1,5 @@
-//! `cargo xtask soak cpu`: the engine against the CPU, seed after seed, with and without the access log.
+//! `cargo xtask soak cpu`: the engine against the CPU, seed after seed, with and without the access log, and whether or not
+//! every link charges.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,12 @@ pub(crate) fn run_for(args: &Args) -> Result<(), String> {
     let end = Instant::now() + Duration::from_secs(args.seconds);
     let mut seed = args.seed;
     loop {
-        for mode in [&[][..], &["--accesses"][..]] {
+        for mode in [
+            &[][..],
+            &["--accesses"][..],
+            &["--charged", "--short"][..],
+            &["--charged", "--accesses"][..],
+        ] {
             let mut command = cargo();
             command
                 .args([
