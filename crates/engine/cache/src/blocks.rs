@@ -131,6 +131,8 @@ pub struct CodeCache {
     pub(crate) preferred: FxHashMap<u64, u32>,
     /// How often the link was seen for which a conditional branch was taken to go the other way.
     pub(crate) turned: FxHashMap<u64, u32>,
+    /// Where blocks begin that were made again because they run often.
+    pub(crate) busy: FxHashSet<u64>,
     /// Where loops begin: blocks there carry nothing.
     pub(crate) loops: FxHashSet<u64>,
     pub(crate) one_offs: OneOffs,
@@ -202,6 +204,7 @@ impl CodeCache {
             carried: FxHashMap::default(),
             preferred: FxHashMap::default(),
             turned: FxHashMap::default(),
+            busy: FxHashSet::default(),
             loops: FxHashSet::default(),
             one_offs: OneOffs::default(),
             ways: FxHashMap::default(),
@@ -263,7 +266,11 @@ impl CodeCache {
             code_address: host,
             block_id: id.0,
             carried,
-            paths: self.paths,
+            paths: if self.busy.contains(&pc) {
+                Paths::Long
+            } else {
+                self.paths
+            },
             scope: Scope::Cached {
                 first_link,
                 cold_address: self.memory.next_cold(),
@@ -333,7 +340,7 @@ impl CodeCache {
         self.chaining
     }
 
-    /// From now on, blocks are worth more time to make: the program is past its start.
+    /// From now on, all blocks are worth more time to make, not only those that are seen to run often.
     pub fn follow_long_paths(&mut self) {
         self.paths = Paths::Long;
     }

@@ -164,6 +164,7 @@ impl CodeCache {
             return;
         }
         self.preferred.insert(pc, seen);
+        self.busy.insert(pc);
         self.drop_with_followers(block);
         self.carried.insert(pc, carries);
     }
@@ -199,6 +200,7 @@ impl CodeCache {
         if !entry.live || seen < 2 * (before + further) + TURN_MIN {
             return false;
         }
+        self.busy.insert(entry.pc);
         self.turned.insert(branch, seen);
         self.ways.insert(branch, followed.flipped());
         self.drop_with_followers(from);

@@ -14,7 +14,7 @@ use verdict_translate::{Chaining, TranslateError};
 const SLICE_MAX: u64 = 1 << 20;
 
 /// When a program has run so many instructions, it is expected to run many more.
-const STARTED: u64 = 1 << 20;
+const STARTED: u64 = 1 << 28;
 /// So many instructions of a program are looked at more often, to see which links between blocks are followed most.
 const LEARNING: u64 = 1 << 28;
 /// How often that is.
