@@ -1,6 +1,6 @@
 //! Where returns and indirect branches are guessed to go: where they would go now.
 
-use crate::{CODE_ADDRESS, COLD_ADDRESS};
+use crate::{CACHED, CODE_ADDRESS};
 use verdict_cpu::Gpr;
 use verdict_translate::{
     Block, Carried, Guess, Instrumentation, KnownFlags, Paths, Request, Scope, translate,
@@ -63,12 +63,6 @@ fn block_with(
     })
     .expect("there is code")
 }
-
-const CACHED: Scope = Scope::Cached {
-    first_link: 0,
-    cold_address: COLD_ADDRESS,
-    pad: false,
-};
 
 /// The target that the block expects of its first branch, if it guesses at all.
 fn guessed(code: &[u8], words: &[(u64, u64)]) -> Option<u64> {

@@ -1,21 +1,16 @@
 //! Translated code as text: what the guest wrote, and what runs in its place. `UPDATE_EXPECT=1` accepts what is made now.
 
-use crate::{CODE_ADDRESS, COLD_ADDRESS, translate_at};
+use crate::{CACHED, CODE_ADDRESS, COLD_ADDRESS, translate_at};
 use expect_test::{Expect, expect};
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 use std::fmt::Write;
-use verdict_translate::{Instrumentation, Scope};
+use verdict_translate::Instrumentation;
 
 const LOW: u64 = 0x1000_0000;
 const HIGH: u64 = 0x3000_0000_0000;
 
 fn check(pc: u64, code: &[u8], instrumentation: Instrumentation, expected: Expect) {
-    let scope = Scope::Cached {
-        first_link: 0,
-        cold_address: COLD_ADDRESS,
-        pad: false,
-    };
-    let block = translate_at(pc, code, scope, instrumentation).expect("there is code");
+    let block = translate_at(pc, code, CACHED, instrumentation).expect("there is code");
     let mut text = String::from("guest\n");
     for (start, len) in &block.ranges {
         let at = (start - pc) as usize;
@@ -73,12 +68,6 @@ fn a_block_whose_flags_are_dead_tests_the_budget_with_them() {
               10000000  mov eax,[10000106h]
               10000006  add eax,1
               10000009  jmp short 0000000010000000h
-              10000000  mov eax,[10000106h]
-              10000006  add eax,1
-              10000009  jmp short 0000000010000000h
-              10000000  mov eax,[10000106h]
-              10000006  add eax,1
-              10000009  jmp short 0000000010000000h
             host
               40010000  mov eax,[10000106h]
               40010006  add eax,1
@@ -96,14 +85,10 @@ fn a_block_whose_flags_are_dead_tests_the_budget_with_them() {
               4001003c  add eax,1
               4001003f  mov eax,[10000106h]
               40010045  add eax,1
-              40010048  mov eax,[10000106h]
-              4001004e  add eax,1
-              40010051  mov eax,[10000106h]
-              40010057  add eax,1
-              4001005a  vpaddq xmm15,xmm15,[40000720h]
-              40010062  vtestpd xmm15,xmm15
-              40010067  je 0000000048000000h
-              4001006d  jmp 0000000048000000h
+              40010048  vpaddq xmm15,xmm15,[40000780h]
+              40010050  vtestpd xmm15,xmm15
+              40010055  je 0000000048000000h
+              4001005b  jmp 0000000048000000h
               48000000  mov dword ptr [7FF000D8h],0
               4800000a  jmp 0000000040000000h
         "#]],
@@ -242,4 +227,17 @@ fn logged_accesses_share_the_words_of_their_bases() {
             LoggedAccess { instruction: 3, base: Logged(3), displacement: 0, size: 1, kind: Read, locked: false, segment: Flat, bit: None, repeat: Some(2) }
         "#]],
     );
+}
+
+#[test]
+fn a_loop_is_copied_less_often_where_nothing_is_logged() {
+    // Six times mov eax, [rbx]; then add eax, 1; jmp self
+    let mut code = [0x8b, 0x03].repeat(6);
+    code.extend([0x83, 0xc0, 1, 0xeb, 0xef]);
+    let rounds = |instrumentation| {
+        let block = translate_at(LOW, &code, CACHED, instrumentation).expect("ordinary code");
+        block.instructions / 8
+    };
+    assert_eq!(rounds(Instrumentation::None), 3);
+    assert_eq!(rounds(Instrumentation::Accesses), 4);
 }

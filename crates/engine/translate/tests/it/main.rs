@@ -15,6 +15,12 @@ use verdict_translate::{
 const CODE_ADDRESS: u64 = 0x4001_0000;
 /// And that part of it which seldom does.
 const COLD_ADDRESS: u64 = 0x4800_0000;
+/// A block that stays.
+const CACHED: Scope = Scope::Cached {
+    first_link: 0,
+    cold_address: COLD_ADDRESS,
+    pad: false,
+};
 
 /// Translates code that lies alone at an address.
 fn translate_at(
