@@ -2,7 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use verdict_translate::{Carried, Guess, Instrumentation, KnownFlags, Paths, Request, Scope, translate};
+use verdict_translate::{
+    Carried, Guess, Instrumentation, KnownFlags, Paths, Request, Scope, translate,
+};
 
 fuzz_target!(|code: &[u8]| {
     for pc in [0x1000_0000, 0x7fff_fff0, 0x3000_0000_0000] {
@@ -31,7 +33,7 @@ fuzz_target!(|code: &[u8]| {
                     code_address: 0x4001_0000,
                     block_id: 7,
                     carried: Carried::NOTHING,
-        paths: Paths::Short,
+                    paths: Paths::Short,
                     scope,
                     instrumentation,
                     fetch: &fetch,

@@ -1,13 +1,17 @@
 //! Recordings of any bytes.
 
-use twox_hash::XxHash3_64;
-use verdict_recording::{Entry, Reader, Room, Stamped, Writer, WriterOptions};
+use std::io::Cursor;
 
-const PREFIX: &[u8] = b"\x89VREC\r\n\x1a\x01\0\0\0";
+use twox_hash::XxHash3_64;
+use verdict_recording::{
+    Entry, Info, Reader, Room, Stamped, Summary, Writer, WriterOptions, prefix,
+};
+
 const FRAME_HEADER: usize = 36;
 
 /// Reads `bytes`, and checks that what is read survives being written.
 pub fn check(bytes: &[u8]) {
+    check_summary(bytes);
     let Ok(mut reader) = Reader::open(bytes) else {
         return;
     };
@@ -32,11 +36,22 @@ pub fn check(bytes: &[u8]) {
     assert_eq!(again.next().expect("just written"), None);
 }
 
+/// What is said of a recording of which little is read must be what is said of all of it.
+fn check_summary(bytes: &[u8]) {
+    let summary = Summary::of(Cursor::new(bytes));
+    if let Ok(info) = Info::of(bytes) {
+        let summary = summary.expect("it can be read");
+        assert_eq!(summary.ending, info.ending);
+        assert_eq!(summary.instructions, info.instructions);
+        assert_eq!(summary.bytes, info.bytes);
+    }
+}
+
 /// The bytes with every number and checksum of their frames made right.
 pub fn resummed(bytes: &[u8]) -> Vec<u8> {
-    let mut made = PREFIX.to_vec();
-    made.extend_from_slice(bytes.get(PREFIX.len()..).unwrap_or_default());
-    let (mut at, mut frame) = (PREFIX.len(), 0u32);
+    let mut made = prefix().to_vec();
+    made.extend_from_slice(bytes.get(made.len()..).unwrap_or_default());
+    let (mut at, mut frame) = (prefix().len(), 0u32);
     while at + FRAME_HEADER <= made.len() {
         let stored = u32::from_le_bytes(made[at + 4..at + 8].try_into().expect("4 bytes"));
         let end = (at + FRAME_HEADER).saturating_add(stored as usize);
@@ -58,7 +73,7 @@ pub fn framed(bytes: &[u8]) -> Vec<u8> {
         return Vec::new();
     };
     let (header, entries) = rest.split_at(usize::from(split).min(rest.len()));
-    let mut made = PREFIX.to_vec();
+    let mut made = prefix().to_vec();
     for (number, raw) in [header, entries].into_iter().enumerate() {
         let stored = zstd::bulk::compress(raw, 1).expect("memory has room");
         let mut frame = [0; FRAME_HEADER];

@@ -29,7 +29,20 @@ pub struct Position {
     pub at: u64,
 }
 
-pub(crate) fn prefix() -> [u8; PREFIX] {
+impl Position {
+    /// What is there is not what was written.
+    pub(crate) fn damaged(self, what: &'static str) -> ReadError {
+        ReadError::Damaged {
+            frame: self.frame,
+            byte: self.byte,
+            what,
+        }
+    }
+}
+
+/// What every recording of this version begins with.
+#[must_use]
+pub fn prefix() -> [u8; PREFIX] {
     let mut bytes = [0; PREFIX];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..].copy_from_slice(&VERSION.to_le_bytes());
@@ -69,33 +82,22 @@ pub(crate) fn read_frame(
     position: Position,
     raw: &mut Vec<u8>,
 ) -> Result<Found, ReadError> {
-    let damaged = |what| ReadError::Damaged {
-        frame: position.frame,
-        byte: position.byte,
-        what,
+    let damaged = |what| position.damaged(what);
+    let header = match read_header(source, position)? {
+        Ok(header) => header,
+        Err(found) => return Ok(found),
     };
-    let mut header = [0; FRAME_HEADER];
-    match read_up_to(source, &mut header)? {
-        0 => return Ok(Found::Nothing),
-        FRAME_HEADER => {}
-        _ => return Ok(Found::Cut),
+    if header.at != position.at {
+        return Err(damaged(OTHER_FRAME));
     }
-    let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
-    let long = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
-    if long(SUMMED) != XxHash3_64::oneshot(&header[..SUMMED]) {
-        return Err(damaged("its header has another checksum"));
-    }
-    if word(0) != position.frame || long(12) != position.at {
-        return Err(damaged("another frame belongs there"));
-    }
-    let (stored_len, raw_len) = (u64::from(word(4)), u64::from(word(8)));
+    let (stored_len, raw_len) = (header.stored_len, header.raw_len);
     let mut stored = Vec::new();
     // Grows with what is there, not with what is claimed.
     source.take(stored_len).read_to_end(&mut stored)?;
     if (stored.len() as u64) < stored_len {
         return Ok(Found::Cut);
     }
-    if long(20) != XxHash3_64::oneshot(&stored) {
+    if header.sum != XxHash3_64::oneshot(&stored) {
         return Err(damaged("its content has another checksum"));
     }
     if raw_len > stored_len.saturating_mul(EXPANSION_MAX) {
@@ -110,6 +112,80 @@ pub(crate) fn read_frame(
         Ok(_) => Err(damaged("it holds another number of bytes than it says")),
         Err(_) => Err(damaged("it cannot be decompressed")),
     }
+}
+
+/// What a frame's header says.
+struct FrameHeader {
+    stored_len: u64,
+    raw_len: u64,
+    at: u64,
+    sum: u64,
+}
+
+const OTHER_FRAME: &str = "another frame belongs there";
+
+/// Reads the header of the frame at `position`; or says that there is no whole one.
+fn read_header(
+    source: &mut impl Read,
+    position: Position,
+) -> Result<Result<FrameHeader, Found>, ReadError> {
+    let mut header = [0; FRAME_HEADER];
+    match read_up_to(source, &mut header)? {
+        0 => return Ok(Err(Found::Nothing)),
+        FRAME_HEADER => {}
+        _ => return Ok(Err(Found::Cut)),
+    }
+    let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
+    let long = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
+    if long(SUMMED) != XxHash3_64::oneshot(&header[..SUMMED]) {
+        return Err(position.damaged("its header has another checksum"));
+    }
+    if word(0) != position.frame {
+        return Err(position.damaged(OTHER_FRAME));
+    }
+    Ok(Ok(FrameHeader {
+        stored_len: u64::from(word(4)),
+        raw_len: u64::from(word(8)),
+        at: long(12),
+        sum: long(20),
+    }))
+}
+
+/// What is found where a frame should be that is not read.
+pub(crate) enum Skipped {
+    /// A whole frame.
+    Frame {
+        /// The stamp it starts from.
+        at: u64,
+        /// Where the next one begins; its stamp is not known.
+        after: Position,
+    },
+    /// Nothing, or the beginning of a frame.
+    End,
+}
+
+/// Reads only the header of the frame at `position`, of which number and byte count, in a file of `len` bytes.
+pub(crate) fn skip_frame(
+    source: &mut impl Read,
+    position: Position,
+    len: u64,
+) -> Result<Skipped, ReadError> {
+    let Ok(header) = read_header(source, position)? else {
+        return Ok(Skipped::End);
+    };
+    let end = position.byte + FRAME_HEADER as u64 + header.stored_len;
+    if end > len {
+        return Ok(Skipped::End);
+    }
+    let after = Position {
+        frame: position.frame.wrapping_add(1),
+        byte: end,
+        ..position
+    };
+    Ok(Skipped::Frame {
+        at: header.at,
+        after,
+    })
 }
 
 /// As many bytes as there are, at most all of `bytes`.

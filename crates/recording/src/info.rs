@@ -6,6 +6,11 @@ use std::io::Read;
 use crate::codec::Codec;
 use crate::{Ending, Entry, FileId, FileIdentity, Header, ReadError, Reader};
 
+/// Of so many bytes, for so many instructions.
+pub(crate) fn bits_per_instruction(bytes: u64, instructions: u64) -> f64 {
+    bytes as f64 * 8.0 / instructions.max(1) as f64
+}
+
 /// What is inside a recording.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Info {
@@ -96,7 +101,7 @@ impl Info {
     /// Size of the recording for each instruction recorded, attached files included.
     #[must_use]
     pub fn bits_per_instruction(&self) -> f64 {
-        self.bytes as f64 * 8.0 / self.instructions.max(1) as f64
+        bits_per_instruction(self.bytes, self.instructions)
     }
 
     fn count(&mut self, entry: Entry) {

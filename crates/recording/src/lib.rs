@@ -33,18 +33,20 @@ mod identity;
 mod info;
 mod pack;
 mod reader;
+mod summary;
 mod writer;
 
 pub use digest::{OutputDigest, digest, digest_words};
 pub use end::{End, EndOutcome, OutputSum};
 pub use entry::{Entry, FileId, MemoryWrite, Output, Stamped, WaitKind};
 pub use error::{ReadError, WriteError};
-pub use frame::Position;
+pub use frame::{Position, prefix};
 pub use header::{Clock, CpuIdentity, CpuidWord, Document, Header, SchedulePolicy, Started};
 pub use identity::{ContentHash, FileIdentity, IdentityError};
 pub use info::{Info, InfoFile, KindCount};
 pub use pack::{PackError, pack};
 pub use reader::{Ending, Reader};
+pub use summary::Summary;
 pub use writer::{Room, Writer, WriterOptions};
 
 /// True if the file begins as a recording does.

@@ -56,7 +56,7 @@ impl<R: Read> Reader<R> {
             0 => Ok(header),
             _ => Err("a header and nothing else"),
         });
-        let header = header.map_err(|what| damaged(position, what))?;
+        let header = header.map_err(|what| position.damaged(what))?;
         position.frame = 1;
         position.byte += len;
         Ok(Self::resume(source, header, position))
@@ -100,7 +100,7 @@ impl<R: Read> Reader<R> {
     /// The next entry, which stays the next one.
     pub fn peek(&mut self) -> Result<Option<&Stamped>, ReadError> {
         if let Some((position, what)) = self.damage {
-            return Err(damaged(position, what));
+            return Err(position.damaged(what));
         }
         if self.next.is_none() && self.ending.is_none() {
             self.next = self.decode_next().inspect_err(|error| {
@@ -162,7 +162,7 @@ impl<R: Read> Reader<R> {
             let entry = Entry::decode(&mut input)?;
             Ok(Stamped { at, entry })
         });
-        let stamped = decoded.map_err(|what| damaged(self.last_frame(), what))?;
+        let stamped = decoded.map_err(|what| self.last_frame().damaged(what))?;
         self.read = self.raw.len() - input.remaining();
         self.at = stamped.at;
         if let Entry::End { end } = &stamped.entry {
@@ -180,7 +180,7 @@ impl<R: Read> Reader<R> {
         };
         match frame::read_frame(&mut self.source, expected, &mut self.raw)? {
             Found::Frame { .. } if self.raw.is_empty() => {
-                Err(damaged(expected, "a frame without entries"))
+                Err(expected.damaged("a frame without entries"))
             }
             Found::Frame { len } => {
                 self.read = 0;
@@ -199,7 +199,7 @@ impl<R: Read> Reader<R> {
     fn expect_nothing_more(&mut self) -> Result<(), ReadError> {
         let more = frame::read_up_to(&mut self.source, &mut [0])? > 0;
         if more || self.read < self.raw.len() {
-            return Err(damaged(self.last_frame(), "something follows the end"));
+            return Err(self.last_frame().damaged("something follows the end"));
         }
         Ok(())
     }
@@ -232,14 +232,6 @@ fn read_prefix(source: &mut impl Read) -> Result<(), ReadError> {
         });
     }
     Ok(())
-}
-
-fn damaged(position: Position, what: &'static str) -> ReadError {
-    ReadError::Damaged {
-        frame: position.frame,
-        byte: position.byte,
-        what,
-    }
 }
 
 impl<R> fmt::Debug for Reader<R> {

@@ -216,10 +216,13 @@ impl Executor {
     /// Ends waits that are over and interrupts those that a signal interrupts.
     pub(crate) fn wake_up(&mut self) {
         loop {
-            self.kernel.take_host_signals();
+            let outside = self.kernel.look_outside();
+            if outside.signals {
+                self.kernel.take_host_signals();
+            }
             self.kernel.fire_timers();
             self.kernel.expire_waits();
-            self.kernel.poll_descriptors();
+            self.kernel.wake_by(&outside);
             self.interrupt_waits();
             // While everybody waited, the outside may have done several things one after the other.
             if !self.kernel.replay_wakes_more() {

@@ -22,6 +22,14 @@ pub enum Idle {
     ReplayOver,
 }
 
+/// What was found outside.
+#[derive(Default)]
+pub struct Outside {
+    polls: Vec<libc::pollfd>,
+    /// Whether signals may have come.
+    pub signals: bool,
+}
+
 impl Kernel {
     /// Ends the waits whose deadline has passed.
     pub fn expire_waits(&mut self) {
@@ -61,17 +69,38 @@ impl Kernel {
         }
     }
 
-    /// Asks the host, without waiting, which descriptors are ready, and lets their threads try again.
-    pub fn poll_descriptors(&mut self) {
+    /// Asks the host, once and without waiting, for signals and for descriptors that threads wait for.
+    pub fn look_outside(&self) -> Outside {
+        let mut polls = self.descriptor_polls();
+        if polls.is_empty() || self.journal.is_replay() {
+            return Outside {
+                polls: Vec::new(),
+                signals: true,
+            };
+        }
+        polls.push(self.signal_poll());
+        if host_poll(&mut polls, 0) <= 0 {
+            return Outside::default();
+        }
+        let signals = polls.pop().is_some_and(|signals| signals.revents != 0);
+        Outside { polls, signals }
+    }
+
+    /// Lets threads try again whose descriptors are ready.
+    pub fn wake_by(&mut self, outside: &Outside) {
         if self.journal.is_replay() {
             return self.replay_wakes();
         }
-        if self.poll_world() {
-            return;
+        if !self.poll_world() && !outside.polls.is_empty() {
+            self.wake_ready(&outside.polls);
         }
-        let mut polls = self.descriptor_polls();
-        if !polls.is_empty() && host_poll(&mut polls, 0) > 0 {
-            self.wake_ready(&polls);
+    }
+
+    fn signal_poll(&self) -> libc::pollfd {
+        libc::pollfd {
+            fd: self.signal_fd,
+            events: libc::POLLIN,
+            revents: 0,
         }
     }
 
@@ -268,11 +297,7 @@ impl Kernel {
 
     /// Waits for descriptors and signals; false if the time ran out first.
     fn wait_outside(&mut self, mut polls: Vec<libc::pollfd>, wait_ns: Option<u64>) -> bool {
-        polls.push(libc::pollfd {
-            fd: self.signal_fd,
-            events: libc::POLLIN,
-            revents: 0,
-        });
+        polls.push(self.signal_poll());
         let timeout_ms = wait_ns.map_or(-1, |ns| {
             i32::try_from(ns.div_ceil(1_000_000)).unwrap_or(i32::MAX)
         });
@@ -289,6 +314,8 @@ impl Kernel {
         }
         if ready > 0 {
             self.wake_ready(&polls);
+        }
+        if polls.last().is_some_and(|signals| signals.revents != 0) {
             self.take_host_signals();
         }
         ready != 0

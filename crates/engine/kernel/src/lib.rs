@@ -239,6 +239,8 @@ pub struct Kernel {
     inherited: BTreeSet<(u64, u64)>,
     /// Descriptors of `/dev/urandom` and `/dev/random`.
     random_descriptors: BTreeSet<i32>,
+    /// Descriptors that were sockets when last heard of.
+    sockets: BTreeSet<i32>,
     /// Whether the outside is recorded or replayed.
     pub journal: Journal,
     /// The guest's own files and connections, if it must not touch the host's.
@@ -277,6 +279,7 @@ impl Kernel {
                 .filter_map(syscalls::identity)
                 .collect(),
             random_descriptors: BTreeSet::new(),
+            sockets: BTreeSet::new(),
             journal: Journal::Live,
             world: None,
             following: None,

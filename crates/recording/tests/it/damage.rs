@@ -1,5 +1,7 @@
 //! A file that is not what was written: cut anywhere, or with any byte changed.
 
+use std::io::Cursor;
+
 use verdict_recording::*;
 
 use crate::entries::{read, sample};
@@ -24,6 +26,24 @@ fn cut_anywhere_it_is_good_up_to_its_last_whole_frame() {
     }
     // All but the last frame, which has the last switch and the end.
     assert_eq!(longest, journal.len() - 2);
+}
+
+#[test]
+fn cut_anywhere_its_summary_says_what_all_of_it_says() {
+    let (bytes, _) = sample();
+    for len in 0..=bytes.len() {
+        let summary = Summary::of(Cursor::new(&bytes[..len])).map_err(|error| error.to_string());
+        let info = Info::of(&bytes[..len]).map(|info| Summary {
+            ending: info.ending,
+            instructions: info.instructions,
+            bytes: info.bytes,
+        });
+        assert_eq!(
+            summary,
+            info.map_err(|error| error.to_string()),
+            "cut at {len}"
+        );
+    }
 }
 
 #[test]

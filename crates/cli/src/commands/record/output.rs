@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use verdict_recording::{EndOutcome, Ending, Info, ReadError};
+use verdict_recording::{EndOutcome, Ending, ReadError, Summary};
 
 use crate::commands::exec::stats::grouped;
 use crate::{CliError, Context};
@@ -41,18 +41,18 @@ impl RecordingFile {
     /// Says what is in it now that the run is over.
     pub(crate) fn tell(self, context: &Context) {
         let name = self.path.display();
-        let info = File::open(&self.path)
+        let summary = File::open(&self.path)
             .map_err(ReadError::Io)
-            .and_then(Info::of);
-        match info {
-            Ok(info) => {
+            .and_then(Summary::of);
+        match summary {
+            Ok(summary) => {
                 let size = format!(
                     "{} bytes, {:.4} bits per instruction",
-                    grouped(info.bytes),
-                    info.bits_per_instruction()
+                    grouped(summary.bytes),
+                    summary.bits_per_instruction()
                 );
-                let instructions = grouped(info.instructions);
-                context.note(match cut(&info.ending) {
+                let instructions = grouped(summary.instructions);
+                context.note(match cut(&summary.ending) {
                     None => format!("recorded {instructions} instructions in {name} ({size})"),
                     Some(why) => format!(
                         "recorded the first {instructions} instructions in {name} ({size}): {why}"

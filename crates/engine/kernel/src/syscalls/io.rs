@@ -21,13 +21,50 @@ impl Kernel {
         if let Some(result) = self.read_random(call) {
             return result.into();
         }
+        if let Some(flow) = self.receive_at_once(call, fd) {
+            return flow;
+        }
         let never_waits = matches!(call.number as i64, libc::SYS_pread64 | libc::SYS_preadv)
             || asks_not_to_wait(call);
         if !never_waits && !is_ready(fd, libc::POLLIN) && blocks(fd) {
             return wait_for(fd, libc::POLLIN);
         }
         self.prepare_buffers(call);
-        self.pass(call.number, call.args).into()
+        let result = self.pass(call.number, call.args);
+        if let (Ok(new), libc::SYS_accept | libc::SYS_accept4) = (result, call.number as i64) {
+            self.sockets.insert(new as i32);
+        }
+        result.into()
+    }
+
+    /// A socket gives what it has without being asked first whether it has something; `None` if this is no such call.
+    fn receive_at_once(&mut self, call: &Call, fd: i32) -> Option<Flow> {
+        let mut a = call.args;
+        let (number, flags) = match call.number as i64 {
+            libc::SYS_recvfrom => (libc::SYS_recvfrom, 3),
+            libc::SYS_recvmsg => (libc::SYS_recvmsg, 2),
+            // Nothing is received into no room, which a socket would wait for.
+            libc::SYS_read if a[2] > 0 && self.sockets.contains(&fd) => {
+                a[3..].fill(0);
+                (libc::SYS_recvfrom, 3)
+            }
+            _ => return None,
+        };
+        if a[flags] & libc::MSG_WAITALL as u64 != 0 {
+            return None;
+        }
+        let may_wait = a[flags] & libc::MSG_DONTWAIT as u64 == 0;
+        a[flags] |= libc::MSG_DONTWAIT as u64;
+        self.prepare_buffers(call);
+        match self.pass(number as u64, a) {
+            // It was one once.
+            Err(libc::ENOTSOCK) if call.number as i64 == libc::SYS_read => {
+                self.sockets.remove(&fd);
+                None
+            }
+            Err(libc::EAGAIN) if may_wait && blocks(fd) => Some(wait_for(fd, libc::POLLIN)),
+            result => Some(result.into()),
+        }
     }
 
     /// The host is about to write into the guest's buffers: pages with translated code must let it.
@@ -140,11 +177,16 @@ impl Kernel {
         } else {
             3
         };
-        let waits = a[flags] & libc::MSG_DONTWAIT as u64 == 0 && blocks(fd);
+        let may_wait = a[flags] & libc::MSG_DONTWAIT as u64 == 0;
         a[flags] |= libc::MSG_DONTWAIT as u64;
         match self.pass(call.number, a) {
-            Err(libc::EAGAIN) if waits => wait_for(fd, libc::POLLOUT),
-            result => result.into(),
+            Err(libc::EAGAIN) if may_wait && blocks(fd) => wait_for(fd, libc::POLLOUT),
+            result => {
+                if result.is_ok() {
+                    self.sockets.insert(fd);
+                }
+                result.into()
+            }
         }
     }
 
