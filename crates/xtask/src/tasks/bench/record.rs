@@ -14,8 +14,8 @@ use super::engine::{self, Subject};
 use crate::process::{cargo, run as run_shown, workspace_root};
 
 const CLIENTS: usize = 8;
-/// Of each client; each round is a `set` and a `get`.
-const ROUNDS: usize = 5_000;
+/// Of each client; each round is a `set` and a `get`. So many that starting up, a thirtieth of a second, does not count.
+const ROUNDS: usize = 20_000;
 
 /// How to measure.
 #[derive(clap::Args, Debug)]
