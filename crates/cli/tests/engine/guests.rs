@@ -100,6 +100,11 @@ fn pipes_and_polls() {
 }
 
 #[test]
+fn sockets() {
+    same("sockets.c");
+}
+
+#[test]
 fn memory_maps() {
     same("memory_maps.c");
 }

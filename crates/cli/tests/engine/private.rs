@@ -48,7 +48,13 @@ fn same_but_unseen(program: Program) -> Seen {
 
 #[test]
 fn guests_of_every_kind() {
-    for source in ["pipes.c", "timers.c", "thread_sync.c", "loopback.c"] {
+    for source in [
+        "pipes.c",
+        "sockets.c",
+        "timers.c",
+        "thread_sync.c",
+        "loopback.c",
+    ] {
         same_but_unseen(Program::new(&[text(&build_c(source))]));
     }
 }

@@ -119,6 +119,11 @@ fn pipes_and_polls() {
 }
 
 #[test]
+fn sockets() {
+    check(&Program::new(&[text(&build_c("sockets.c"))]));
+}
+
+#[test]
 fn thread_ends() {
     check(&Program::new(&[text(&build_c("thread_ends.c"))]));
 }

@@ -24,8 +24,11 @@ impl Kernel {
         if let Some(flow) = self.receive_at_once(call, fd) {
             return flow;
         }
-        let never_waits = matches!(call.number as i64, libc::SYS_pread64 | libc::SYS_preadv)
-            || asks_not_to_wait(call);
+        let never_waits = match call.number as i64 {
+            libc::SYS_pread64 | libc::SYS_preadv => true,
+            libc::SYS_read => call.args[2] == 0,
+            _ => asks_not_to_wait(call),
+        };
         if !never_waits && !is_ready(fd, libc::POLLIN) && blocks(fd) {
             return wait_for(fd, libc::POLLIN);
         }
@@ -43,7 +46,6 @@ impl Kernel {
         let (number, flags) = match call.number as i64 {
             libc::SYS_recvfrom => (libc::SYS_recvfrom, 3),
             libc::SYS_recvmsg => (libc::SYS_recvmsg, 2),
-            // Nothing is received into no room, which a socket would wait for.
             libc::SYS_read if a[2] > 0 && self.sockets.contains(&fd) => {
                 a[3..].fill(0);
                 (libc::SYS_recvfrom, 3)
@@ -51,7 +53,7 @@ impl Kernel {
             _ => return None,
         };
         if a[flags] & libc::MSG_WAITALL as u64 != 0 {
-            return None;
+            return self.receive_all(call, fd);
         }
         let may_wait = a[flags] & libc::MSG_DONTWAIT as u64 == 0;
         a[flags] |= libc::MSG_DONTWAIT as u64;
@@ -64,6 +66,32 @@ impl Kernel {
             }
             Err(libc::EAGAIN) if may_wait && blocks(fd) => Some(wait_for(fd, libc::POLLIN)),
             result => Some(result.into()),
+        }
+    }
+
+    /// A call that does not return before its buffer is full, as long as there is no end and no error. `None` if this is no such
+    /// call.
+    fn receive_all(&mut self, call: &Call, fd: i32) -> Option<Flow> {
+        let mut a = call.args;
+        let other = (libc::MSG_PEEK | libc::MSG_DONTWAIT) as u64;
+        if call.number as i64 != libc::SYS_recvfrom || a[3] & other != 0 {
+            return None;
+        }
+        self.prepare_buffers(call);
+        let (address, len, mut done) = (a[1], a[2], call.progress);
+        a[3] = a[3] & !(libc::MSG_WAITALL as u64) | libc::MSG_DONTWAIT as u64;
+        loop {
+            (a[1], a[2]) = (address + done, len - done);
+            match self.pass(call.number, a) {
+                Ok(count) if count > 0 && done + (count as u64) < len => done += count as u64,
+                Ok(count) => return Some(Flow::Return(done as i64 + count)),
+                Err(libc::EAGAIN) if blocks(fd) => {
+                    self.note_progress(done);
+                    return Some(wait_for(fd, libc::POLLIN));
+                }
+                Err(_) if done > 0 => return Some(Flow::Return(done as i64)),
+                Err(error) => return Some(Flow::error(error)),
+            }
         }
     }
 
@@ -124,11 +152,7 @@ impl Kernel {
             let ready =
                 is_ready(fd, libc::POLLOUT) || self.is_inherited(fd) && self.wait_for_reader(fd);
             if !ready {
-                self.thread()
-                    .call
-                    .as_mut()
-                    .expect("a call is under way")
-                    .progress = done;
+                self.note_progress(done);
                 return wait_for(fd, libc::POLLOUT);
             }
             let chunk = (len - done).min(PIPE_CHUNK);
@@ -144,6 +168,12 @@ impl Kernel {
                 return Flow::Return(done as i64);
             }
         }
+    }
+
+    /// When the call is tried again, it goes on from there.
+    fn note_progress(&mut self, done: u64) {
+        let call = self.thread().call.as_mut();
+        call.expect("a call is under way").progress = done;
     }
 
     /// True if the descriptor leads to what the guest was started with: a reader outside of the guest.
