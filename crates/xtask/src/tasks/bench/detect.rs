@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 /// Programs of `benches/detect`, and what each needs to be linked.
-const PROGRAMS: [(&str, &[&str]); 7] = [
+const PROGRAMS: [(&str, &[&str]); 8] = [
     ("matmul", &[]),
     ("stencil", &[]),
     ("compress", &[]),
@@ -32,6 +32,7 @@ const PROGRAMS: [(&str, &[&str]); 7] = [
     ("queue", &[]),
     ("database", &["-lsqlite3"]),
     ("sort", &[]),
+    ("fill", &[]),
 ];
 
 /// Of the goals.
