@@ -1,7 +1,8 @@
 //! `cargo xtask soak classify`: every racy program of the corpus, classified many times, and the evidence on some replayed many
 //! times; prints the truths beside what was found.
 
-use crate::process::{cargo, run};
+use super::engine_tests;
+use crate::process::run;
 
 /// How often.
 #[derive(clap::Args, Debug)]
@@ -20,16 +21,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run_all(args: &Args) -> Result<(), String> {
-    run(cargo()
-        .args([
-            "test",
-            "--release",
-            "--package",
-            "verdict-cli",
-            "--test",
-            "engine",
-        ])
-        .args(["verdicts::", "--", "--nocapture"])
+    run(engine_tests("verdicts::")
         .env("VERDICT_CLASSIFY_RUNS", args.runs.to_string())
         .env("VERDICT_EVIDENCE_REPLAYS", args.replays.to_string())
         .env("VERDICT_CLASSIFY_ONLY", &args.program))

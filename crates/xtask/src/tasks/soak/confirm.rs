@@ -1,6 +1,7 @@
 //! `cargo xtask soak confirm`: the corpus that CI confirms with few runs, with many.
 
-use crate::process::{cargo, run};
+use super::engine_tests;
+use crate::process::run;
 
 /// What to confirm, and how often.
 #[derive(clap::Args, Debug)]
@@ -22,9 +23,7 @@ pub(super) fn run_all(args: &Args) -> Result<(), String> {
     let tests = format!("confirm::{}", args.test);
     for opt in ["O0", "O2"] {
         println!("at {opt}");
-        run(cargo()
-            .args(["test", "--release", "--package", "verdict-cli"])
-            .args(["--test", "engine", &tests, "--", "--nocapture"])
+        run(engine_tests(&tests)
             .args(["--test-threads", "1"])
             .env("VERDICT_CONFIRM_OPT", opt)
             .env("VERDICT_CONFIRM_RUNS", args.runs.to_string())

@@ -2,7 +2,8 @@
 //! real one. Prints the time and the most memory that each took, beside the program's own memory; fails where a race is
 //! missed or made up, and where the memory is more than the goal allows.
 
-use crate::process::{cargo, run};
+use super::engine_tests;
+use crate::process::run;
 
 /// How long.
 #[derive(clap::Args, Debug)]
@@ -13,16 +14,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run_all(args: &Args) -> Result<(), String> {
-    run(cargo()
-        .args([
-            "test",
-            "--release",
-            "--package",
-            "verdict-cli",
-            "--test",
-            "engine",
-        ])
+    run(engine_tests("scale::")
         // One after the other, as their memory is measured.
-        .args(["scale::", "--", "--nocapture", "--test-threads=1"])
+        .arg("--test-threads=1")
         .env("VERDICT_SCALE_ROUNDS", args.rounds.to_string()))
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask soak determinism`: programs that CI runs a few times, to compare, run many times.
 
-use crate::process::{cargo, run};
+use super::engine_tests;
+use crate::process::run;
 
 /// What to run, and how often.
 #[derive(clap::Args, Debug)]
@@ -16,16 +17,5 @@ pub(super) struct Args {
 
 pub(super) fn run_all(args: &Args) -> Result<(), String> {
     let tests = format!("determinism::{}", args.program);
-    run(cargo()
-        .args([
-            "test",
-            "--release",
-            "--package",
-            "verdict-cli",
-            "--test",
-            "engine",
-        ])
-        .arg(tests)
-        .args(["--", "--nocapture"])
-        .env("VERDICT_DETERMINISM_RUNS", args.runs.to_string()))
+    run(engine_tests(&tests).env("VERDICT_DETERMINISM_RUNS", args.runs.to_string()))
 }

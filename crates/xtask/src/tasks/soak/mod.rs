@@ -7,7 +7,11 @@ mod detect;
 mod determinism;
 mod replay;
 
+use std::process::Command;
+
 use clap::Subcommand;
+
+use crate::process::cargo;
 
 /// What to soak.
 #[derive(clap::Args, Debug)]
@@ -44,4 +48,13 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
         Subject::Replay(args) => replay::run_all(args),
         Subject::Faults(args) => replay::run_faults(args),
     }
+}
+
+/// The tests of the engine with this in their names, optimised, showing what they print. Further arguments go to them.
+fn engine_tests(names: &str) -> Command {
+    let mut command = cargo();
+    command
+        .args(["test", "--release", "--package", "verdict-cli"])
+        .args(["--test", "engine", names, "--", "--nocapture"]);
+    command
 }

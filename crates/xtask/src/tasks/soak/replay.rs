@@ -1,6 +1,7 @@
 //! `cargo xtask soak replay`: recordings that CI replays twice, replayed many times, and recordings stopped at many moments.
 
-use crate::process::{cargo, run};
+use super::engine_tests;
+use crate::process::run;
 
 /// What to replay, and how often.
 #[derive(clap::Args, Debug)]
@@ -32,8 +33,7 @@ pub(super) struct FaultArgs {
 pub(super) fn run_all(args: &Args) -> Result<(), String> {
     for tests in ["replay::", "servers::replay_of_"] {
         let tests = format!("{tests}{}", args.program);
-        run(engine_tests()
-            .args([&tests, "--", "--nocapture"])
+        run(engine_tests(&tests)
             .env("VERDICT_REPLAYS", args.replays.to_string())
             .env("VERDICT_REPLAY_REQUESTS", args.requests.to_string()))?;
     }
@@ -41,23 +41,7 @@ pub(super) fn run_all(args: &Args) -> Result<(), String> {
 }
 
 pub(super) fn run_faults(args: &FaultArgs) -> Result<(), String> {
-    run(engine_tests()
-        .args(["record_faults::", "--", "--nocapture"])
-        .env("VERDICT_FAULTS", args.moments.to_string()))?;
-    run(engine_tests()
-        .args(["whole_run::interrupted", "--", "--nocapture"])
+    run(engine_tests("record_faults::").env("VERDICT_FAULTS", args.moments.to_string()))?;
+    run(engine_tests("whole_run::interrupted")
         .env("VERDICT_INTERRUPTIONS", args.interruptions.to_string()))
-}
-
-fn engine_tests() -> std::process::Command {
-    let mut command = cargo();
-    command.args([
-        "test",
-        "--release",
-        "--package",
-        "verdict-cli",
-        "--test",
-        "engine",
-    ]);
-    command
 }
