@@ -228,8 +228,8 @@ impl Observer {
             }
             // Whose memory it is does not matter where the access is like one before.
             _ => suspects
-                .key(thread)
-                .is_some_and(|key| suspects.repeats(key, address, size, access.is_write)),
+                .present(thread, 0)
+                .is_some_and(|present| suspects.repeats(present, address, size, access.is_write)),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::plain::PlainAccess;
 use crate::shapes::{ControlWhat, Jump, NEVER, Shape, Shapes};
 use crate::strides::Strides;
 use crate::threads::ThreadState;
-use verdict_detect::{Key, Looked, Suspects};
+use verdict_detect::{Looked, Present, Suspects};
 use verdict_events::ThreadId;
 
 impl Observer {
@@ -127,9 +127,6 @@ impl Observer {
             return false;
         };
         let thread = ThreadId(index as u32);
-        let Some(key) = suspects.key(thread) else {
-            return false;
-        };
         let fs_base = self.threads[index].fs_base;
         if suspects.is_alone(thread) {
             // What orders threads is told all the same.
@@ -143,28 +140,29 @@ impl Observer {
         }
         let program = shapes.program(shape);
         let len = usize::from(shape.words);
+        let Some(present) = suspects.present(thread, program.len()) else {
+            return false;
+        };
         let mut done = if words.len() == len {
-            survey_once(suspects, key, thread, program, words)
+            survey_once(suspects, present, program, words)
         } else if words.len() >= LOOP_MIN * len {
             survey_loop(suspects, &mut self.strides, thread, program, words, len)
         } else {
-            survey_each(suspects, key, thread, program, words, len)
+            survey_each(suspects, present, program, words, len)
         };
         for access in shapes.thread_local(shape) {
             let address = fs_base.wrapping_add(access.address_in_shape(words));
             let size = u32::from(access.size);
-            if !suspects.repeats(key, address, size, access.is_write) {
-                let looked = suspects.access_new(thread, address, size, access.is_write);
-                done &= looked == Looked::Done;
-            }
+            let looked = suspects.access_in(present, address, size, access.is_write);
+            done &= looked == Looked::Done;
         }
         for access in shapes.library(shape) {
             let (address, size) = (access.address_in_shape(words), u32::from(access.size));
             // Whose memory it is does not matter where the access is like one before.
-            if !suspects.repeats(key, address, size, access.is_write)
+            if !suspects.repeats(present, address, size, access.is_write)
                 && self.ownership.is_programs(address, &self.modules)
             {
-                let looked = suspects.access_new(thread, address, size, access.is_write);
+                let looked = suspects.access_in(present, address, size, access.is_write);
                 done &= looked == Looked::Done;
             }
         }
@@ -176,18 +174,15 @@ impl Observer {
 #[inline(always)]
 fn survey_once(
     suspects: &mut Suspects,
-    key: Key,
-    thread: ThreadId,
+    present: Present,
     accesses: &[PlainAccess],
     words: &[Word],
 ) -> bool {
     let mut done = true;
     for access in accesses {
         let (address, size) = (access.address_in_shape(words), u32::from(access.size));
-        if !suspects.repeats(key, address, size, access.is_write) {
-            let looked = suspects.access_new(thread, address, size, access.is_write);
-            done &= looked == Looked::Done;
-        }
+        let looked = suspects.access_in(present, address, size, access.is_write);
+        done &= looked == Looked::Done;
     }
     done
 }
@@ -195,15 +190,14 @@ fn survey_once(
 /// The same of one that has run some times in a row.
 fn survey_each(
     suspects: &mut Suspects,
-    key: Key,
-    thread: ThreadId,
+    present: Present,
     accesses: &[PlainAccess],
     words: &[Word],
     len: usize,
 ) -> bool {
     let mut done = true;
     for logged in words.chunks_exact(len) {
-        done &= survey_once(suspects, key, thread, accesses, logged);
+        done &= survey_once(suspects, present, accesses, logged);
     }
     done
 }
@@ -227,8 +221,8 @@ fn survey_loop(
     if others.is_empty() {
         return done;
     }
-    match suspects.key(thread) {
-        Some(key) => done & survey_each(suspects, key, thread, others, words, len),
+    match suspects.present(thread, others.len() * (words.len() / len)) {
+        Some(present) => done & survey_each(suspects, present, others, words, len),
         None => false,
     }
 }
