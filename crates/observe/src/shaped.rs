@@ -62,9 +62,15 @@ impl Observer {
                 return;
             }
         }
+        self.run_openly(index, blocks, shape, words);
+    }
+
+    /// A block, or the rest of one, has run in no noted function.
+    #[inline(always)]
+    fn run_openly(&mut self, index: usize, blocks: &Blocks, shape: &Shape, words: &[Word]) {
         let shapes = blocks.shapes();
         if !self.survey_shape(index, shapes, shape, words) {
-            self.run_slowly(index, blocks, shape, 0, words);
+            self.run_slowly(index, blocks, shape, shape.first, words);
             return;
         }
         let thread = &mut self.threads[index];
@@ -76,19 +82,48 @@ impl Observer {
             thread.in_program |= shape.in_program;
         }
         if shape.slow_from != NEVER {
-            self.run_slowly(index, blocks, shape, shape.slow_from, words);
+            self.run_from_slow(index, blocks, shape, words);
+        }
+    }
+
+    /// Goes on with the first step that is to be taken as it comes.
+    #[inline(never)]
+    fn run_from_slow(&mut self, index: usize, blocks: &Blocks, shape: &Shape, words: &[Word]) {
+        let block = blocks.get(number(words[0]) as u32);
+        match (block, blocks.shapes().rest(shape.rest)) {
+            (Some(block), Some(rest)) => {
+                self.run_control(index, block, shape.slow_from, words);
+                self.run_rest(index, blocks, rest, words);
+            }
+            _ => self.run_slowly(index, blocks, shape, shape.slow_from, words),
+        }
+    }
+
+    /// The rest of a block has run, after a noted function has begun or ended.
+    fn run_rest(&mut self, index: usize, blocks: &Blocks, rest: &Shape, words: &[Word]) {
+        let thread = &self.threads[index];
+        if thread.is_hidden() {
+            self.run_hidden(index, blocks, rest, words);
+        } else if !thread.hooks.is_empty() {
+            self.run_slowly(index, blocks, rest, rest.first, words);
+        } else {
+            self.run_openly(index, blocks, rest, words);
         }
     }
 
     /// A block has run within a noted function: where it calls and returns is all that matters, until the function is over.
     fn run_hidden(&mut self, index: usize, blocks: &Blocks, shape: &Shape, words: &[Word]) {
         let logged = &words[1..];
-        for control in blocks.shapes().controls(shape) {
+        let shapes = blocks.shapes();
+        for control in shapes.controls(shape) {
             self.threads[index].follow(control.what, logged);
             if let ControlWhat::Return(result) = control.what {
                 self.hook_returns(index, word(logged, result));
                 if !self.threads[index].is_hidden() {
-                    self.run_slowly(index, blocks, shape, control.step + 1, words);
+                    match shapes.rest(control.rest) {
+                        Some(rest) => self.run_rest(index, blocks, rest, words),
+                        None => self.run_slowly(index, blocks, shape, control.step + 1, words),
+                    }
                     return;
                 }
             }
