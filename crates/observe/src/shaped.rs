@@ -162,21 +162,10 @@ impl Observer {
             return false;
         };
         let thread = ThreadId(index as u32);
-        let fs_base = self.threads[index].fs_base;
-        if suspects.is_alone(thread) {
-            // What orders threads is told all the same.
-            let local = shapes.thread_local(shape).iter();
-            let local = local.map(|access| fs_base.wrapping_add(access.address_in_shape(words)));
-            let library = shapes.library(shape).iter();
-            let library = library.map(|access| access.address_in_shape(words));
-            return !local
-                .chain(library)
-                .any(|address| self.atomics.contains(address));
-        }
         let program = shapes.program(shape);
         let len = usize::from(shape.words);
         let Some(present) = suspects.present(thread, program.len()) else {
-            return false;
+            return suspects.is_alone(thread) && !self.orders_threads(index, shapes, shape, words);
         };
         let mut done = if words.len() == len {
             survey_once(suspects, present, program, words)
@@ -185,6 +174,27 @@ impl Observer {
         } else {
             survey_each(suspects, present, program, words, len)
         };
+        if !shape.is_only_programs() {
+            done &= self.survey_others(index, shapes, shape, words, present);
+        }
+        done
+    }
+
+    /// The same of accesses to thread-local variables, and of those of libraries.
+    #[inline(never)]
+    fn survey_others(
+        &mut self,
+        index: usize,
+        shapes: &Shapes,
+        shape: &Shape,
+        words: &[Word],
+        present: Present,
+    ) -> bool {
+        let Looks::Survey(suspects) = &mut self.looks else {
+            return false;
+        };
+        let fs_base = self.threads[index].fs_base;
+        let mut done = true;
         for access in shapes.thread_local(shape) {
             let address = fs_base.wrapping_add(access.address_in_shape(words));
             let size = u32::from(access.size);
@@ -202,6 +212,19 @@ impl Observer {
             }
         }
         done
+    }
+
+    /// True if accesses of a block may be atomic, those of a thread that need not be looked at otherwise: what orders threads is
+    /// told all the same.
+    fn orders_threads(&self, index: usize, shapes: &Shapes, shape: &Shape, words: &[Word]) -> bool {
+        let fs_base = self.threads[index].fs_base;
+        let local = shapes.thread_local(shape).iter();
+        let local = local.map(|access| fs_base.wrapping_add(access.address_in_shape(words)));
+        let library = shapes.library(shape).iter();
+        let library = library.map(|access| access.address_in_shape(words));
+        local
+            .chain(library)
+            .any(|address| self.atomics.contains(address))
     }
 }
 

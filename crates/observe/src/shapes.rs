@@ -324,6 +324,12 @@ impl Shape {
         }
     }
 
+    /// True if its accesses are the program's, and not to thread-local variables.
+    #[inline(always)]
+    pub(crate) fn is_only_programs(&self) -> bool {
+        self.accesses[1] | self.accesses[2] == 0
+    }
+
     #[inline(always)]
     fn part(&self, number: usize) -> Range<usize> {
         let before: usize = self.accesses[..number]
