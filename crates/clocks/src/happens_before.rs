@@ -374,13 +374,18 @@ impl HappensBefore {
         counts
     }
 
-    #[inline(never)]
+    #[inline]
     fn thread(&mut self, thread: ThreadId) -> &mut Thread {
         let index = thread.0 as usize;
         if index >= self.threads.len() {
-            self.threads.resize_with(index + 1, Thread::default);
+            self.new_thread(index);
         }
         &mut self.threads[index]
+    }
+
+    #[cold]
+    fn new_thread(&mut self, index: usize) {
+        self.threads.resize_with(index + 1, Thread::default);
     }
 
     /// The thread, which does something now.

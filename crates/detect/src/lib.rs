@@ -59,4 +59,4 @@ pub use findings::{Answer, Findings, HistorySize, TraceSize};
 pub use lock_order::{CYCLE_MAX, LockCycle, LockOrder, LockStep};
 pub use races::{PairBy, Race, RaceSet, Side};
 pub use read_ahead::read_ahead;
-pub use suspects::{Key, Looked, SuspectBytes, Suspects};
+pub use suspects::{Looked, Present, SuspectBytes, Suspects};

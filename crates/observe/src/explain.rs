@@ -59,22 +59,22 @@ pub struct SyncSummary {
     pub functions: BTreeMap<String, u64>,
 }
 
-/// How often each rule applied, while counting. What happens millions of times is found by the address of its name.
+/// How often each rule applied, while counting.
 #[derive(Default, Debug)]
 pub(crate) struct SyncCounts {
-    rules: FxHashMap<(std::mem::Discriminant<SyncRule>, usize), (SyncRule, u64)>,
-    calls: FxHashMap<usize, (&'static str, u64)>,
+    rules: FxHashMap<SyncRule, u64>,
+    /// Events by rules that are calls of functions, and all calls.
+    by_function: Tally,
+    calls: Tally,
     functions: BTreeSet<String>,
 }
 
 impl SyncCounts {
     pub(crate) fn count(&mut self, rule: SyncRule) {
-        let name = match &rule {
-            SyncRule::Function(name) => name.as_ptr() as usize,
-            _ => 0,
-        };
-        let key = (std::mem::discriminant(&rule), name);
-        self.rules.entry(key).or_insert((rule, 0)).1 += 1;
+        match rule {
+            SyncRule::Function(name) => self.by_function.count(name),
+            _ => *self.rules.entry(rule).or_default() += 1,
+        }
     }
 
     /// A noted function is there.
@@ -83,21 +83,81 @@ impl SyncCounts {
     }
 
     pub(crate) fn count_call(&mut self, name: &'static str) {
-        let key = name.as_ptr() as usize;
-        self.calls.entry(key).or_insert((name, 0)).1 += 1;
+        self.calls.count(name);
     }
 
     pub(crate) fn summary(self) -> SyncSummary {
         let mut summary = SyncSummary::default();
-        for (rule, count) in self.rules.into_values() {
-            *summary.rules.entry(rule).or_default() += count;
+        summary.rules.extend(self.rules);
+        for (name, count) in self.by_function.counts() {
+            *summary.rules.entry(SyncRule::Function(name)).or_default() += count;
         }
         for name in self.functions {
             summary.functions.entry(name).or_default();
         }
-        for (name, count) in self.calls.into_values() {
+        for (name, count) in self.calls.counts() {
             *summary.functions.entry(name.to_owned()).or_default() += count;
         }
         summary
+    }
+}
+
+/// Counts names that come millions of times. They are found by their addresses.
+#[derive(Default, Debug)]
+struct Tally {
+    /// Where the address of the name says.
+    latest: [(&'static str, u64); LATEST],
+    others: FxHashMap<&'static str, u64>,
+}
+
+/// Programs have few functions that they call all the time.
+const LATEST: usize = 32;
+
+impl Tally {
+    #[inline]
+    fn count(&mut self, name: &'static str) {
+        // Names lie side by side, and are a few bytes long.
+        let latest = &mut self.latest[name.as_ptr() as usize / 8 % LATEST];
+        if std::ptr::eq(latest.0, name) {
+            latest.1 += 1;
+            return;
+        }
+        let (other, count) = std::mem::replace(latest, (name, 1));
+        *self.others.entry(other).or_default() += count;
+    }
+
+    /// All names and how often each was counted, in any order, perhaps several times.
+    fn counts(self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = self.latest.into_iter().chain(self.others);
+        all.filter(|(_, count)| *count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_is_counted_whoever_comes_between() {
+        let names: Vec<&'static str> = (0..100)
+            .map(|length| &*format!("function {length}").leak())
+            .collect();
+        let mut counts = SyncCounts::default();
+        for round in 0..1000 {
+            let name = names[round * round % 97];
+            counts.count_call(name);
+            counts.count(SyncRule::Function(name));
+            counts.count(SyncRule::Futex);
+        }
+        let summary = counts.summary();
+        for (number, name) in names.iter().enumerate() {
+            let expected = (0..1000).filter(|round| round * round % 97 == number);
+            let expected = expected.count() as u64;
+            let counted = summary.functions.get(*name).copied();
+            assert_eq!(counted.unwrap_or(0), expected);
+            let rule = SyncRule::Function(name);
+            assert_eq!(summary.rules.get(&rule).copied().unwrap_or(0), expected);
+        }
+        assert_eq!(summary.rules[&SyncRule::Futex], 1000);
     }
 }

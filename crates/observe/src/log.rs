@@ -214,6 +214,16 @@ impl Observer {
 }
 
 impl Observer {
+    /// One step of a block, if it is a mark.
+    pub(crate) fn run_control(&mut self, index: usize, block: &Known, step: u16, words: &[Word]) {
+        let step = &block.steps[usize::from(step)];
+        if let What::Control(number) = step.what {
+            let mark = &block.info.control[usize::from(number)];
+            let pc = block.info.pcs[usize::from(step.instruction)];
+            self.control(index, pc, &mark.step, &words[1..]);
+        }
+    }
+
     /// True only if all that is asked for is which bytes may race, and the access is done with.
     #[inline(always)]
     fn is_surveyed(&mut self, index: usize, quick: &Quick, words: &[Word]) -> bool {
@@ -228,8 +238,8 @@ impl Observer {
             }
             // Whose memory it is does not matter where the access is like one before.
             _ => suspects
-                .key(thread)
-                .is_some_and(|key| suspects.repeats(key, address, size, access.is_write)),
+                .present(thread, 0)
+                .is_some_and(|present| suspects.repeats(present, address, size, access.is_write)),
         }
     }
 }

@@ -84,6 +84,18 @@ impl Ownership {
             debug_assert_eq!(known, self.look_up(address, modules));
             return known;
         }
+        self.ask(address, modules)
+    }
+
+    #[inline(never)]
+    fn ask(&self, address: u64, modules: &Modules) -> bool {
+        if self.given.is_empty()
+            && let Some((start, block)) = self.block_at(address)
+        {
+            let end = (start + block.len).min(next(&self.blocks, address));
+            self.answered.add(start..end, block.of_program);
+            return block.of_program;
+        }
         let answer = self.look_up(address, modules);
         if let Some(range) = self.alike(address, modules) {
             self.answered.add(range, answer);
@@ -91,14 +103,10 @@ impl Ownership {
         answer
     }
 
-    /// Addresses around one for which the answer is the same: in the same block, or between the same blocks of a stack.
+    /// Addresses around one that is in no block for which the answer is the same: between the same blocks of a stack.
     fn alike(&self, address: u64, modules: &Modules) -> Option<Range<u64>> {
         if !self.given.is_empty() {
             return None;
-        }
-        let next_block = next(&self.blocks, address);
-        if let Some((start, block)) = self.block_at(address) {
-            return Some(start..(start + block.len).min(next_block));
         }
         let (stack, stack_end) = below(&self.stacks, address)?;
         let gap = modules.gap(address)?;
@@ -107,7 +115,7 @@ impl Ownership {
         let starts = [after_block, after_descriptor, Some(gap.start)];
         let start = starts.into_iter().flatten().fold(stack, u64::max);
         let ends = [
-            next_block,
+            next(&self.blocks, address),
             next(&self.descriptors, address),
             next(&self.stacks, address),
             gap.end,

@@ -8,7 +8,7 @@ use crate::plain::PlainAccess;
 use crate::shapes::{ControlWhat, Jump, NEVER, Shape, Shapes};
 use crate::strides::Strides;
 use crate::threads::ThreadState;
-use verdict_detect::{Key, Looked, Suspects};
+use verdict_detect::{Looked, Present, Suspects};
 use verdict_events::ThreadId;
 
 impl Observer {
@@ -62,9 +62,15 @@ impl Observer {
                 return;
             }
         }
+        self.run_openly(index, blocks, shape, words);
+    }
+
+    /// A block, or the rest of one, has run in no noted function.
+    #[inline(always)]
+    fn run_openly(&mut self, index: usize, blocks: &Blocks, shape: &Shape, words: &[Word]) {
         let shapes = blocks.shapes();
         if !self.survey_shape(index, shapes, shape, words) {
-            self.run_slowly(index, blocks, shape, 0, words);
+            self.run_slowly(index, blocks, shape, shape.first, words);
             return;
         }
         let thread = &mut self.threads[index];
@@ -76,19 +82,48 @@ impl Observer {
             thread.in_program |= shape.in_program;
         }
         if shape.slow_from != NEVER {
-            self.run_slowly(index, blocks, shape, shape.slow_from, words);
+            self.run_from_slow(index, blocks, shape, words);
+        }
+    }
+
+    /// Goes on with the first step that is to be taken as it comes.
+    #[inline(never)]
+    fn run_from_slow(&mut self, index: usize, blocks: &Blocks, shape: &Shape, words: &[Word]) {
+        let block = blocks.get(number(words[0]) as u32);
+        match (block, blocks.shapes().rest(shape.rest)) {
+            (Some(block), Some(rest)) => {
+                self.run_control(index, block, shape.slow_from, words);
+                self.run_rest(index, blocks, rest, words);
+            }
+            _ => self.run_slowly(index, blocks, shape, shape.slow_from, words),
+        }
+    }
+
+    /// The rest of a block has run, after a noted function has begun or ended.
+    fn run_rest(&mut self, index: usize, blocks: &Blocks, rest: &Shape, words: &[Word]) {
+        let thread = &self.threads[index];
+        if thread.is_hidden() {
+            self.run_hidden(index, blocks, rest, words);
+        } else if !thread.hooks.is_empty() {
+            self.run_slowly(index, blocks, rest, rest.first, words);
+        } else {
+            self.run_openly(index, blocks, rest, words);
         }
     }
 
     /// A block has run within a noted function: where it calls and returns is all that matters, until the function is over.
     fn run_hidden(&mut self, index: usize, blocks: &Blocks, shape: &Shape, words: &[Word]) {
         let logged = &words[1..];
-        for control in blocks.shapes().controls(shape) {
+        let shapes = blocks.shapes();
+        for control in shapes.controls(shape) {
             self.threads[index].follow(control.what, logged);
             if let ControlWhat::Return(result) = control.what {
                 self.hook_returns(index, word(logged, result));
                 if !self.threads[index].is_hidden() {
-                    self.run_slowly(index, blocks, shape, control.step + 1, words);
+                    match shapes.rest(control.rest) {
+                        Some(rest) => self.run_rest(index, blocks, rest, words),
+                        None => self.run_slowly(index, blocks, shape, control.step + 1, words),
+                    }
                     return;
                 }
             }
@@ -127,48 +162,69 @@ impl Observer {
             return false;
         };
         let thread = ThreadId(index as u32);
-        let Some(key) = suspects.key(thread) else {
-            return false;
-        };
-        let fs_base = self.threads[index].fs_base;
-        if suspects.is_alone(thread) {
-            // What orders threads is told all the same.
-            let local = shapes.thread_local(shape).iter();
-            let local = local.map(|access| fs_base.wrapping_add(access.address_in_shape(words)));
-            let library = shapes.library(shape).iter();
-            let library = library.map(|access| access.address_in_shape(words));
-            return !local
-                .chain(library)
-                .any(|address| self.atomics.contains(address));
-        }
         let program = shapes.program(shape);
         let len = usize::from(shape.words);
+        let Some(present) = suspects.present(thread, program.len()) else {
+            return suspects.is_alone(thread) && !self.orders_threads(index, shapes, shape, words);
+        };
         let mut done = if words.len() == len {
-            survey_once(suspects, key, thread, program, words)
+            survey_once(suspects, present, program, words)
         } else if words.len() >= LOOP_MIN * len {
             survey_loop(suspects, &mut self.strides, thread, program, words, len)
         } else {
-            survey_each(suspects, key, thread, program, words, len)
+            survey_each(suspects, present, program, words, len)
         };
+        if !shape.is_only_programs() {
+            done &= self.survey_others(index, shapes, shape, words, present);
+        }
+        done
+    }
+
+    /// The same of accesses to thread-local variables, and of those of libraries.
+    #[inline(never)]
+    fn survey_others(
+        &mut self,
+        index: usize,
+        shapes: &Shapes,
+        shape: &Shape,
+        words: &[Word],
+        present: Present,
+    ) -> bool {
+        let Looks::Survey(suspects) = &mut self.looks else {
+            return false;
+        };
+        let fs_base = self.threads[index].fs_base;
+        let mut done = true;
         for access in shapes.thread_local(shape) {
             let address = fs_base.wrapping_add(access.address_in_shape(words));
             let size = u32::from(access.size);
-            if !suspects.repeats(key, address, size, access.is_write) {
-                let looked = suspects.access_new(thread, address, size, access.is_write);
-                done &= looked == Looked::Done;
-            }
+            let looked = suspects.access_in(present, address, size, access.is_write);
+            done &= looked == Looked::Done;
         }
         for access in shapes.library(shape) {
             let (address, size) = (access.address_in_shape(words), u32::from(access.size));
             // Whose memory it is does not matter where the access is like one before.
-            if !suspects.repeats(key, address, size, access.is_write)
+            if !suspects.repeats(present, address, size, access.is_write)
                 && self.ownership.is_programs(address, &self.modules)
             {
-                let looked = suspects.access_new(thread, address, size, access.is_write);
+                let looked = suspects.access_in(present, address, size, access.is_write);
                 done &= looked == Looked::Done;
             }
         }
         done
+    }
+
+    /// True if accesses of a block may be atomic, those of a thread that need not be looked at otherwise: what orders threads is
+    /// told all the same.
+    fn orders_threads(&self, index: usize, shapes: &Shapes, shape: &Shape, words: &[Word]) -> bool {
+        let fs_base = self.threads[index].fs_base;
+        let local = shapes.thread_local(shape).iter();
+        let local = local.map(|access| fs_base.wrapping_add(access.address_in_shape(words)));
+        let library = shapes.library(shape).iter();
+        let library = library.map(|access| access.address_in_shape(words));
+        local
+            .chain(library)
+            .any(|address| self.atomics.contains(address))
     }
 }
 
@@ -176,18 +232,15 @@ impl Observer {
 #[inline(always)]
 fn survey_once(
     suspects: &mut Suspects,
-    key: Key,
-    thread: ThreadId,
+    present: Present,
     accesses: &[PlainAccess],
     words: &[Word],
 ) -> bool {
     let mut done = true;
     for access in accesses {
         let (address, size) = (access.address_in_shape(words), u32::from(access.size));
-        if !suspects.repeats(key, address, size, access.is_write) {
-            let looked = suspects.access_new(thread, address, size, access.is_write);
-            done &= looked == Looked::Done;
-        }
+        let looked = suspects.access_in(present, address, size, access.is_write);
+        done &= looked == Looked::Done;
     }
     done
 }
@@ -195,15 +248,14 @@ fn survey_once(
 /// The same of one that has run some times in a row.
 fn survey_each(
     suspects: &mut Suspects,
-    key: Key,
-    thread: ThreadId,
+    present: Present,
     accesses: &[PlainAccess],
     words: &[Word],
     len: usize,
 ) -> bool {
     let mut done = true;
     for logged in words.chunks_exact(len) {
-        done &= survey_once(suspects, key, thread, accesses, logged);
+        done &= survey_once(suspects, present, accesses, logged);
     }
     done
 }
@@ -227,8 +279,8 @@ fn survey_loop(
     if others.is_empty() {
         return done;
     }
-    match suspects.key(thread) {
-        Some(key) => done & survey_each(suspects, key, thread, others, words, len),
+    match suspects.present(thread, others.len() * (words.len() / len)) {
+        Some(present) => done & survey_each(suspects, present, others, words, len),
         None => false,
     }
 }

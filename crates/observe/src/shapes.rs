@@ -12,10 +12,10 @@ use crate::reduced::reduced;
 use std::ops::Range;
 use verdict_translate::{ControlStep, LoggedAccess, Segment};
 
-/// A block that has been left after some number of instructions, or at its end.
+/// A block that has been left after some number of instructions, or at its end; or the rest of one from some step on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Its first instruction.
+    /// The block's first instruction.
     pub(crate) pc: u64,
     /// Words in the log, the header included.
     pub(crate) words: u16,
@@ -23,6 +23,10 @@ pub(crate) struct Shape {
     pub(crate) executed: u16,
     /// The step from which on each is to be taken as it comes; [`NEVER`] if there is none.
     pub(crate) slow_from: u16,
+    /// The step with which it begins.
+    pub(crate) first: u16,
+    /// The rest after the step `slow_from`, if that is a call of a noted function.
+    pub(crate) rest: Rest,
     /// How many accesses of the program, to its thread-local variables, and of libraries.
     accesses: [u16; 3],
     first_access: u32,
@@ -53,6 +57,16 @@ pub(crate) enum Jump {
     },
 }
 
+/// A shape that begins within a block.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Rest {
+    /// The number of the shape, plus one; 0 if there is none.
+    number: u32,
+}
+
+/// Where more steps than this may be followed by a rest, rests are taken step by step.
+const RESTS_MAX: usize = 16;
+
 /// No step has this number.
 pub(crate) const NEVER: u16 = u16::MAX;
 
@@ -62,6 +76,8 @@ pub(crate) struct Control {
     /// Which step of the block; their count, if it is after all of them.
     pub(crate) step: u16,
     pub(crate) what: ControlWhat,
+    /// What is left after a return that may be that of a noted function.
+    pub(crate) rest: Rest,
 }
 
 /// What happens.
@@ -166,7 +182,16 @@ impl Shapes {
         };
         let executed = executed.min(block.info.pcs.len());
         let header = u64::from(left) << 32 | u64::from(id);
-        let Some(shape) = self.shape(block, executed, header) else {
+        let mut rests = Rests::default();
+        // A rest may be followed by others: the last one comes first.
+        for first in rests_begin(block, executed).into_iter().rev() {
+            if let Some(shape) = self.shape(block, executed, header, (first, &rests)) {
+                self.shapes.push(shape);
+                let number = self.shapes.len() as u32;
+                rests.0.push((first, Rest { number }));
+            }
+        }
+        let Some(shape) = self.shape(block, executed, header, (0, &rests)) else {
             return false;
         };
         self.shapes.push(shape.with_loops(is_plain));
@@ -175,14 +200,26 @@ impl Shapes {
         true
     }
 
-    fn shape(&mut self, block: &Known, executed: usize, header: u64) -> Option<Shape> {
+    /// What a block does from the step `first` on.
+    fn shape(
+        &mut self,
+        block: &Known,
+        executed: usize,
+        header: u64,
+        (first, rests): (u16, &Rests),
+    ) -> Option<Shape> {
         if block.steps.len() >= usize::from(NEVER) {
             return None;
         }
-        let slow_from = slow_from(block, executed);
+        let slow_from = slow_from(block, executed, first);
         let first_access = self.accesses.len();
-        let accesses = self.add_accesses(block, executed, slow_from, header)?;
-        let controls = controls(block, executed, slow_from);
+        let accesses = self.add_accesses(block, executed, first..slow_from, header)?;
+        let mut controls = controls(block, executed, first, slow_from);
+        for control in &mut controls {
+            if let ControlWhat::Return(_) = control.what {
+                control.rest = rests.after(control.step);
+            }
+        }
         let before = controls.partition_point(|control| control.step < slow_from);
         let followed = Followed::of(&controls[..before]);
         let (first_jump, first_control) = (self.jumps.len(), self.controls.len());
@@ -194,6 +231,8 @@ impl Shapes {
             words: u16::try_from(block.words(executed)).ok()?,
             executed: u16::try_from(executed).ok()?,
             slow_from,
+            first,
+            rest: rests.after(slow_from),
             accesses,
             first_access: u32::try_from(first_access).ok()?,
             first_jump: u32::try_from(first_jump).ok()?,
@@ -210,11 +249,12 @@ impl Shapes {
         &mut self,
         block: &Known,
         executed: usize,
-        slow_from: u16,
+        steps: Range<u16>,
         header: u64,
     ) -> Option<[u16; 3]> {
         let (mut program, mut local, mut library) = (Vec::new(), Vec::new(), Vec::new());
-        for step in ran(block, executed).take(usize::from(slow_from)) {
+        let (first, end) = (usize::from(steps.start), usize::from(steps.end));
+        for step in ran(block, executed).take(end).skip(first) {
             if let What::Access(number) = step.what {
                 match kind(block, number) {
                     Kind::Program(access) => program.push(access),
@@ -233,6 +273,12 @@ impl Shapes {
             self.accesses.extend(based);
         }
         Some(counts)
+    }
+
+    /// The rest of a block, if it has a shape.
+    #[inline(always)]
+    pub(crate) fn rest(&self, rest: Rest) -> Option<&Shape> {
+        self.shapes.get((rest.number as usize).wrapping_sub(1))
     }
 
     /// Accesses of the program.
@@ -276,6 +322,12 @@ impl Shape {
             is_plain,
             ..self
         }
+    }
+
+    /// True if its accesses are the program's, and not to thread-local variables.
+    #[inline(always)]
+    pub(crate) fn is_only_programs(&self) -> bool {
+        self.accesses[1] | self.accesses[2] == 0
     }
 
     #[inline(always)]
@@ -350,8 +402,41 @@ fn ran(block: &Known, executed: usize) -> impl Iterator<Item = &Step> {
     steps.take_while(move |step| usize::from(step.instruction) < executed)
 }
 
-/// The first step that is to be taken as it comes.
-fn slow_from(block: &Known, executed: usize) -> u16 {
+/// The rests of a block, by their first steps.
+#[derive(Default)]
+struct Rests(Vec<(u16, Rest)>);
+
+impl Rests {
+    /// The one after a step.
+    fn after(&self, step: u16) -> Rest {
+        let mut all = self.0.iter();
+        let found = all.find(|(first, _)| step != NEVER && *first == step + 1);
+        found.map_or(Rest::default(), |(_, rest)| *rest)
+    }
+}
+
+/// The steps after those with which a noted function may begin or end.
+fn rests_begin(block: &Known, executed: usize) -> Vec<u16> {
+    let steps = (0..).zip(ran(block, executed));
+    let begin = steps.filter(|(_, step)| match step.what {
+        What::Control(mark) => match block.info.control[usize::from(mark)].step {
+            ControlStep::Entry { .. } => true,
+            ControlStep::Return { .. } => {
+                block.code[usize::from(step.instruction)].owner != Owner::Program
+            }
+            ControlStep::Call { .. } => false,
+        },
+        _ => false,
+    });
+    let begin: Vec<u16> = begin.map(|(number, _): (u16, _)| number + 1).collect();
+    match begin.len() > RESTS_MAX {
+        true => Vec::new(),
+        false => begin,
+    }
+}
+
+/// The first step that is to be taken as it comes, from `first` on.
+fn slow_from(block: &Known, executed: usize, first: u16) -> u16 {
     let is_slow = |what: &What| match what {
         What::Own(_) | What::Enters(_) => false,
         What::Access(number) => matches!(kind(block, *number), Kind::Slow),
@@ -360,9 +445,9 @@ fn slow_from(block: &Known, executed: usize) -> u16 {
             matches!(mark.step, ControlStep::Entry { .. })
         }
     };
-    let mut all = ran(block, executed);
+    let mut all = ran(block, executed).skip(usize::from(first));
     let found = all.position(|step| is_slow(&step.what));
-    found.map_or(NEVER, |at| at as u16)
+    found.map_or(NEVER, |at| first + at as u16)
 }
 
 fn kind(block: &Known, number: u16) -> Kind {
@@ -392,11 +477,16 @@ fn kind(block: &Known, number: u16) -> Kind {
     }
 }
 
-/// What the first `executed` instructions of a block do to the stack of calls.
-fn controls(block: &Known, executed: usize, slow_from: u16) -> Vec<Control> {
+/// What the first `executed` instructions of a block do to the stack of calls, from the step `first` on.
+fn controls(block: &Known, executed: usize, first: u16, slow_from: u16) -> Vec<Control> {
+    let control = |step, what| Control {
+        step,
+        what,
+        rest: Rest::default(),
+    };
     let mut all: Vec<Control> = Vec::new();
-    let mut steps = 0;
-    for (number, step) in (0..).zip(ran(block, executed)) {
+    let mut steps = first;
+    for (number, step) in (0..).zip(ran(block, executed)).skip(usize::from(first)) {
         steps = number + 1;
         let what = match step.what {
             What::Own(pc) => ControlWhat::Own(pc),
@@ -421,14 +511,14 @@ fn controls(block: &Known, executed: usize, slow_from: u16) -> Vec<Control> {
         {
             all.pop();
         }
-        all.push(Control { step: number, what });
+        all.push(control(number, what));
     }
     if executed < block.info.pcs.len() {
         let ran = block.code[..executed].iter().zip(&block.info.pcs);
         let mut own = ran.filter(|(code, _)| code.owner == Owner::Program && !code.stub);
         if let Some((_, pc)) = own.next_back() {
             let what = ControlWhat::LeftAt(*pc);
-            all.push(Control { step: steps, what });
+            all.push(control(steps, what));
         }
     }
     all

@@ -14,12 +14,13 @@
 mod bytes;
 mod cell;
 mod places;
+mod present;
 mod ranges;
 mod readers;
 mod recent;
 
 pub use bytes::SuspectBytes;
-pub use recent::Key;
+pub use present::Present;
 
 use rustc_hash::FxHashMap;
 use verdict_clocks::{HappensBefore, Rules};
@@ -30,7 +31,7 @@ use cell::{ATOMIC, Access, BYTES, Cell, SPECIAL, Touched, against, word_of};
 use places::Places;
 use ranges::Ranges;
 use readers::Readers;
-use recent::Recent;
+use recent::{Key, Recent};
 
 /// What became of a plain access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +71,8 @@ struct Thread {
     word: u64,
     /// Stands for thread and epoch.
     key: Key,
+    /// Plain accesses that were announced in this epoch, see [`Suspects::present`].
+    announced: u32,
     life: Life,
 }
 
@@ -136,22 +139,6 @@ impl Suspects {
             .is_some_and(|thread| matches!(thread.life, Life::Running | Life::Alone))
     }
 
-    /// What [`Suspects::repeats`] takes for what the thread does from now on, until it does something else than plain
-    /// accesses. `None` for threads of which nothing is known.
-    #[inline]
-    #[must_use]
-    pub fn key(&self, thread: ThreadId) -> Option<Key> {
-        let state = self.threads.get(thread.0 as usize)?;
-        matches!(state.life, Life::Running | Life::Alone).then_some(state.key)
-    }
-
-    /// True only if a plain access need not be told, since it repeats another one.
-    #[inline(always)]
-    #[must_use]
-    pub fn repeats(&self, key: Key, address: u64, size: u32, is_write: bool) -> bool {
-        self.recent.repeats(key, address, size, is_write)
-    }
-
     /// A plain access.
     #[inline(always)]
     pub fn access(&mut self, thread: ThreadId, address: u64, size: u32, is_write: bool) -> Looked {
@@ -165,59 +152,16 @@ impl Suspects {
                 return self.first_access(thread, address, size, is_write);
             }
         }
-        if size == 0 || self.repeats(state.key, address, size, is_write) {
-            return Looked::Done;
-        }
-        self.touch(thread, address, size, is_write)
-    }
-
-    /// A plain access of a running thread, to some bytes.
-    #[inline(always)]
-    fn touch(&mut self, thread: ThreadId, address: u64, size: u32, is_write: bool) -> Looked {
-        let Thread { word, key, .. } = self.threads[thread.0 as usize];
-        let offset = address % GRANULE;
-        if offset + u64::from(size) <= GRANULE {
-            let bytes = BYTES >> (GRANULE - u64::from(size)) << offset;
-            let access = Access {
-                word: word | bytes,
-                is_write,
-            };
-            let cell = self.places.cell(address);
-            if cell.repeats(access) {
-                let end = address + u64::from(size);
-                self.recent.remember(key, address, end, is_write);
-                return Looked::Done;
-            }
-            // Most are not repeated before the thread's next epoch: to remember them is not worth it yet.
-            return match touch_own(cell, access, &self.order, &mut self.readers) {
-                true => Looked::Done,
-                false => self.access_granule(address, access, Doubt::Ask),
-            };
-        }
-        self.access_many(thread, address, u64::from(size), is_write, Doubt::Ask)
-    }
-
-    /// A plain access to some bytes that does not repeat another one, as far as [`Suspects::repeats`] can see.
-    #[inline(never)]
-    pub fn access_new(
-        &mut self,
-        thread: ThreadId,
-        address: u64,
-        size: u32,
-        is_write: bool,
-    ) -> Looked {
-        let state = self.threads.get(thread.0 as usize);
-        match state.is_some_and(|state| state.life == Life::Running && size > 0) {
-            true => self.touch(thread, address, size, is_write),
-            false => self.access(thread, address, size, is_write),
+        match self.present(thread, 1) {
+            Some(present) if size > 0 => self.access_in(present, address, size, is_write),
+            _ => Looked::Done,
         }
     }
 
     /// A plain access, whatever else happens to its memory.
     pub fn access_plain(&mut self, thread: ThreadId, address: u64, size: u32, is_write: bool) {
         if self.access(thread, address, size, is_write) == Looked::PerhapsAtomic {
-            let size = u64::from(size);
-            self.access_many(thread, address, size, is_write, Doubt::Plain);
+            self.access_whole(thread, address, u64::from(size), is_write, Doubt::Plain);
         }
     }
 
@@ -242,7 +186,7 @@ impl Suspects {
         {
             return Looked::Done;
         }
-        let looked = self.access_many(thread, address, size, is_write, Doubt::Ask);
+        let looked = self.access_whole(thread, address, size, is_write, Doubt::Ask);
         if looked == Looked::PerhapsAtomic {
             self.ranges.forget();
         }
@@ -410,8 +354,8 @@ impl Suspects {
         self.split.push(bytes);
     }
 
-    #[inline(never)]
-    fn access_many(
+    /// [`Suspects::access_many`] of what is worth to be remembered.
+    fn access_whole(
         &mut self,
         thread: ThreadId,
         address: u64,
@@ -420,6 +364,24 @@ impl Suspects {
         doubt: Doubt,
     ) -> Looked {
         let Thread { word, key, .. } = self.threads[thread.0 as usize];
+        let present = Present {
+            word,
+            key,
+            is_long: true,
+        };
+        self.access_many(present, address, size, is_write, doubt)
+    }
+
+    #[inline(never)]
+    fn access_many(
+        &mut self,
+        present: Present,
+        address: u64,
+        size: u64,
+        is_write: bool,
+        doubt: Doubt,
+    ) -> Looked {
+        let Present { word, key, is_long } = present;
         let end = address.saturating_add(size);
         let mut at = address;
         let mut all = Looked::Done;
@@ -446,7 +408,7 @@ impl Suspects {
             }
             at = next;
         }
-        if all == Looked::Done && doubt == Doubt::Ask {
+        if is_long && all == Looked::Done && doubt == Doubt::Ask {
             self.recent.remember(key, address, end, is_write);
         }
         all
@@ -526,7 +488,7 @@ impl Suspects {
             return;
         }
         for (start, end) in self.places.freed(start, end, state.word) {
-            self.access_many(thread, start, end - start, true, Doubt::Plain);
+            self.access_whole(thread, start, end - start, true, Doubt::Plain);
         }
     }
 
@@ -623,7 +585,8 @@ impl Suspects {
 
     fn renew_key(&mut self, thread: ThreadId) {
         if let Some(key) = self.recent.new_key(thread.0) {
-            self.thread(thread).key = key;
+            let state = self.thread(thread);
+            (state.key, state.announced) = (key, 0);
             return;
         }
         self.recent.clear();

@@ -14,14 +14,24 @@ const LATELY_BITS: u32 = 12;
 /// Larger blocks that are given back get no cells where they have none.
 const FREED_SMALL: u64 = 16 * PAGE;
 
+/// Pages of an arena of the C library: 64 MB.
+const ARENA_BITS: u32 = 14;
+/// How far apart two of them are among those that were accessed lately: the golden section of all.
+const SPREAD: u64 = 2531;
+/// A page and its index share a word. The guest has no memory beyond the pages that have room in one.
+const INDEX_BITS: u32 = 28;
+const INDEX: u64 = (1 << INDEX_BITS) - 1;
+const PAGES_MAX: u64 = 1 << (u64::BITS - INDEX_BITS);
+
 type Page = [Cell; CELLS];
 
 /// The cells of all pages that were accessed.
 #[derive(Debug)]
 pub(super) struct Places {
-    pages: Vec<Box<Page>>,
+    pages: Vec<Page>,
     numbers: FxHashMap<u64, u32>,
-    lately: Box<[(u64, u32); 1 << LATELY_BITS]>,
+    /// A page and its index each; [`u64::MAX`] for none.
+    lately: Box<[u64; 1 << LATELY_BITS]>,
     /// Large blocks that were given back: by start, their end and who did it when. Pages without cells only.
     freed: BTreeMap<u64, (u64, u64)>,
 }
@@ -31,10 +41,18 @@ impl Default for Places {
         Places {
             pages: Vec::new(),
             numbers: FxHashMap::default(),
-            lately: Box::new([(u64::MAX, 0); 1 << LATELY_BITS]),
+            lately: Box::new([u64::MAX; 1 << LATELY_BITS]),
             freed: BTreeMap::new(),
         }
     }
+}
+
+/// Where the number of a page is that was accessed lately. Neighbours are side by side.
+#[inline(always)]
+fn place(page: u64) -> usize {
+    // Arenas of the C library are far from each other, and all begin with the same low bits.
+    let spread = (page >> ARENA_BITS).wrapping_mul(SPREAD);
+    (page.wrapping_add(spread) & ((1 << LATELY_BITS) - 1)) as usize
 }
 
 impl Places {
@@ -42,21 +60,33 @@ impl Places {
     #[inline(always)]
     pub(super) fn cell(&mut self, address: u64) -> &mut Cell {
         let index = self.index(address / PAGE);
-        &mut self.pages[index as usize][(address % PAGE / GRANULE) as usize]
+        &mut self.pages[index][(address % PAGE / GRANULE) as usize]
+    }
+
+    /// The cell of an address, if its page was accessed lately.
+    #[inline(always)]
+    pub(super) fn known(&mut self, address: u64) -> Option<&mut Cell> {
+        let index = self.lately(address / PAGE)?;
+        Some(&mut self.pages[index][(address % PAGE / GRANULE) as usize])
     }
 
     #[inline(always)]
-    fn index(&mut self, page: u64) -> u32 {
-        // Arenas of the C library are far from each other, and all begin with the same low bits.
-        let hash = page.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let place = (hash >> (u64::BITS - LATELY_BITS)) as usize;
-        let (known, index) = self.lately[place];
-        if known == page {
+    fn lately(&self, page: u64) -> Option<usize> {
+        let known = self.lately[place(page)];
+        let index = (known & INDEX) as usize;
+        (known >> INDEX_BITS == page && index < self.pages.len()).then_some(index)
+    }
+
+    #[inline(always)]
+    fn index(&mut self, page: u64) -> usize {
+        if let Some(index) = self.lately(page) {
             return index;
         }
         let index = self.find(page);
-        self.lately[place] = (page, index);
-        index
+        if page < PAGES_MAX && u64::from(index) < INDEX {
+            self.lately[place(page)] = page << INDEX_BITS | u64::from(index);
+        }
+        index as usize
     }
 
     /// The cells of the granules from `start` on, which is the first byte of one, that end before `end`, and on the same page.
@@ -65,7 +95,7 @@ impl Places {
         let first = (start % PAGE / GRANULE) as usize;
         let count = ((end.min(page_end) - start) / GRANULE) as usize;
         let index = self.index(start / PAGE);
-        &mut self.pages[index as usize][first..first + count]
+        &mut self.pages[index][first..first + count]
     }
 
     #[inline(never)]
@@ -75,7 +105,7 @@ impl Places {
         }
         let index = self.pages.len() as u32;
         let freed = self.freed_at(page * PAGE);
-        self.pages.push(Box::new([freed; CELLS]));
+        self.pages.push([freed; CELLS]);
         self.numbers.insert(page, index);
         index
     }

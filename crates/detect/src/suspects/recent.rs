@@ -22,7 +22,7 @@ const ADDRESS_MAX: u64 = 1 << 47;
 
 /// A thread in one of its epochs. The lowest bits are its class.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Key(u32);
+pub(super) struct Key(u32);
 
 impl Key {
     /// As a number of its own.

@@ -52,12 +52,16 @@ impl<R: Read> StreamReader<R> {
         if len > PAYLOAD_MAX {
             return Err(StreamError::Damaged);
         }
-        self.payload.resize(len as usize, 0);
-        if !fill(&mut self.from, &mut self.payload)? {
+        // What there is of it is written over: to clear it first would cost as much again.
+        if self.payload.len() < len as usize {
+            self.payload.resize(len as usize, 0);
+        }
+        let payload = &mut self.payload[..len as usize];
+        if !fill(&mut self.from, payload)? {
             return Ok(None);
         }
         self.bytes += 8 + u64::from(len);
-        parse(kind, &mut Reader(&self.payload)).map(Some)
+        parse(kind, &mut Reader(payload)).map(Some)
     }
 
     /// How many bytes have been read.
