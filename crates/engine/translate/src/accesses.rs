@@ -17,9 +17,9 @@ use crate::carry::Carried;
 use crate::control::ControlMark;
 use crate::emit::Emitter;
 use crate::operands::{GprSet, free_register, gpr_of, register_of, register_of_32};
+use crate::used::Used;
 use iced_x86::{
-    Code, CodeSize, Instruction, InstructionInfoFactory, MemoryOperand, OpAccess, OpKind, Register,
-    UsedMemory,
+    Code, CodeSize, Instruction, MemoryOperand, OpAccess, OpKind, Register, UsedMemory,
 };
 use verdict_cpu::{Gpr, InPlace, offset};
 
@@ -118,7 +118,6 @@ pub(crate) struct AccessLog {
     pub(crate) state: LogState,
     /// What of the registers' values has been logged.
     bases: Bases,
-    level: Instrumentation,
     pub(crate) accesses: Vec<LoggedAccess>,
     pub(crate) control: Vec<ControlMark>,
 }
@@ -133,18 +132,15 @@ pub(crate) struct LogState {
 }
 
 /// How many of the instructions leave two registers free for the log.
-pub(crate) fn prefix_with_free_registers(
-    instructions: &[Instruction],
-    mut registers: impl FnMut(&Instruction) -> GprSet,
-) -> usize {
+pub(crate) fn prefix_with_free_registers(path: &[Used]) -> usize {
     let mut used = GprSet::default();
-    for (count, instruction) in instructions.iter().enumerate() {
-        used = used.union(registers(instruction));
+    for (count, instruction) in path.iter().enumerate() {
+        used = used.union(instruction.registers);
         if two_free(used).is_none() {
             return count;
         }
     }
-    instructions.len()
+    path.len()
 }
 
 /// Two registers outside `used`; never rcx, which expected branches need while the log is open.
@@ -161,7 +157,6 @@ impl AccessLog {
     pub(crate) fn new(
         used: GprSet,
         block_id: u32,
-        level: Instrumentation,
         in_place: InPlace,
         carried: Carried,
     ) -> Option<AccessLog> {
@@ -174,7 +169,6 @@ impl AccessLog {
             carried: carried.words,
             state: LogState::default(),
             bases: Bases::default(),
-            level,
             accesses: Vec::new(),
             control: Vec::new(),
         })
@@ -204,19 +198,12 @@ impl AccessLog {
     pub(crate) fn before(
         &mut self,
         emit: &mut Emitter,
-        info: &mut InstructionInfoFactory,
+        used: &Used,
         borrowed: &mut Borrowed,
         number: u16,
         instruction: &Instruction,
     ) {
-        let memory: Vec<UsedMemory> = info
-            .info(instruction)
-            .used_memory()
-            .iter()
-            .copied()
-            .filter(|m| is_logged(m, instruction, self.level))
-            .collect();
-        if memory.is_empty() {
+        if used.memory.is_empty() {
             return;
         }
         self.open(emit, borrowed);
@@ -224,7 +211,7 @@ impl AccessLog {
         let repeated = instruction.is_string_instruction()
             && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
         let repeat = repeated.then(|| self.register_word(emit, Gpr::Rcx));
-        for operand in &memory {
+        for operand in &used.memory {
             let (base, displacement) = self.address(emit, borrowed, operand);
             let bit = bit_register(instruction).map(|register| BitOffset {
                 word: self.register_word(emit, register),
@@ -249,8 +236,8 @@ impl AccessLog {
     }
 
     /// Takes note of the registers that the instruction has changed.
-    pub(crate) fn after(&mut self, info: &mut InstructionInfoFactory, instruction: &Instruction) {
-        self.bases.changed(info, instruction);
+    pub(crate) fn after(&mut self, used: &Used, instruction: &Instruction) {
+        self.bases.changed(used.written, instruction);
     }
 
     /// Tells the reader that only so many instructions ran: the upper half of the header, plus one.
@@ -386,7 +373,12 @@ impl AccessLog {
     }
 }
 
-fn is_logged(memory: &UsedMemory, instruction: &Instruction, level: Instrumentation) -> bool {
+/// Whether the log is to have an access.
+pub(crate) fn is_logged(
+    memory: &UsedMemory,
+    instruction: &Instruction,
+    level: Instrumentation,
+) -> bool {
     let everything = level == Instrumentation::Everything;
     let segment = matches!(memory.segment(), Register::FS | Register::GS);
     let own_segment = segment && !everything;

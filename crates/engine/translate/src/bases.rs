@@ -3,10 +3,8 @@
 //! A value that was logged and then moved by a constant, or copied, need not be logged again: whoever reads the log adds the
 //! constant. That is what the counters and pointers of loops do, and stack and frame pointers.
 
-use crate::operands::gpr_of;
-use iced_x86::{
-    CodeSize, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
-};
+use crate::operands::{GprSet, gpr_of};
+use iced_x86::{CodeSize, Instruction, Mnemonic, OpKind, Register, UsedMemory};
 use verdict_cpu::Gpr;
 
 /// A value as the log has it: the word of this number, and so much more.
@@ -96,16 +94,9 @@ impl Bases {
     }
 
     /// An instruction has run.
-    pub(crate) fn changed(&mut self, info: &mut InstructionInfoFactory, instruction: &Instruction) {
+    pub(crate) fn changed(&mut self, written: GprSet, instruction: &Instruction) {
         let change = change_by(instruction);
-        for used in info.info(instruction).used_registers() {
-            let reads_only = matches!(
-                used.access(),
-                OpAccess::Read | OpAccess::CondRead | OpAccess::None
-            );
-            let Some(gpr) = gpr_of(used.register()).filter(|_| !reads_only) else {
-                continue;
-            };
+        for gpr in written.iter() {
             match change {
                 Some(Change { to, from, by }) if to == gpr && from == gpr => self.moved(gpr, by),
                 Some(Change { to, from, by }) if to == gpr => {
@@ -193,7 +184,8 @@ fn moved_by(instruction: &Instruction) -> Option<(Gpr, i64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iced_x86::{Decoder, DecoderOptions};
+    use crate::used::written;
+    use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 
     /// What is known of `register` after code that runs with every register logged, as words of their numbers.
     fn after(code: &[u8], register: Gpr) -> Option<(u16, i64)> {
@@ -204,7 +196,7 @@ mod tests {
         }
         let mut info = InstructionInfoFactory::new();
         for instruction in Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE).iter() {
-            bases.changed(&mut info, &instruction);
+            bases.changed(written(info.info(&instruction)), &instruction);
         }
         let known = bases.register(register)?;
         Some((known.word, known.moved))
@@ -266,7 +258,7 @@ mod tests {
         let mut info = InstructionInfoFactory::new();
         let mut run = |bases: &mut Bases, code: &[u8]| {
             for instruction in Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE).iter() {
-                bases.changed(&mut info, &instruction);
+                bases.changed(written(info.info(&instruction)), &instruction);
             }
         };
         let moved = |bases: &Bases| bases.sum(sum).map(|known| known.moved);

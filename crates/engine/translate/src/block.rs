@@ -4,11 +4,11 @@ use crate::accesses::{LoggedAccess, prefix_with_free_registers};
 use crate::budget::better_cut;
 use crate::builder::Builder;
 use crate::carry::{Carried, Shortcut, carried_by};
-use crate::control::{ControlMark, registers_noted};
+use crate::control::ControlMark;
 use crate::guess::Guess;
 use crate::known_flags::KnownFlags;
-use crate::operands::{GprSet, registers_used};
 use crate::trace::{Paths, Step, Terminator, Way, Window, decode};
+use crate::used::Used;
 use iced_x86::{Instruction, InstructionInfoFactory};
 use verdict_cpu::{Gpr, InPlace, layout};
 
@@ -216,16 +216,13 @@ pub fn translate(request: &Request<'_>) -> Result<Block, TranslateError> {
     let mut info = InstructionInfoFactory::new();
     let mut code = Window::new(request);
     let (mut steps, mut terminator) = decode(request, &mut code)?;
+    let mut used = Vec::new();
     if request.instrumentation != Instrumentation::None {
-        let instructions: Vec<Instruction> = steps
-            .iter()
-            .map(|step| *step.instruction())
-            .chain(logged_branch(&terminator))
-            .collect();
-        let fitting = prefix_with_free_registers(&instructions, |instruction| {
-            registers_logged(request, &mut info, instruction)
-        });
-        if fitting < instructions.len() {
+        let path = steps.iter().map(Step::instruction);
+        let logged = path.chain(logged_branch(&terminator));
+        used.extend(logged.map(|instruction| Used::new(request, &mut info, instruction)));
+        let fitting = prefix_with_free_registers(&used);
+        if fitting < used.len() {
             // Too many registers in use from there on: the next block starts afresh.
             steps.truncate(fitting.max(1));
             terminator =
@@ -242,27 +239,14 @@ pub fn translate(request: &Request<'_>) -> Result<Block, TranslateError> {
         steps.truncate(cut);
     }
     builder.carried = carried_by(request, &steps, &terminator);
+    builder.used = used;
     Ok(builder.build(&steps, &terminator))
 }
 
-/// Registers that the log must not borrow while the instruction is logged and runs.
-pub(crate) fn registers_logged(
-    request: &Request<'_>,
-    info: &mut InstructionInfoFactory,
-    instruction: &Instruction,
-) -> GprSet {
-    let used = registers_used(info, instruction);
-    if request.instrumentation == Instrumentation::Everything {
-        let noted = (request.noted)(instruction.ip());
-        return used.union(registers_noted(instruction, noted));
-    }
-    used
-}
-
 /// The last instruction, if it runs while the log is open: a system call or emulated instruction comes after.
-pub(crate) fn logged_branch(terminator: &Terminator) -> Option<Instruction> {
+pub(crate) fn logged_branch(terminator: &Terminator) -> Option<&Instruction> {
     match terminator {
-        Terminator::Branch(branch) => Some(*branch),
+        Terminator::Branch(branch) => Some(branch),
         _ => None,
     }
 }

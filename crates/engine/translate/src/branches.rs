@@ -136,8 +136,8 @@ impl Builder<'_> {
             self.note_control(number, branch);
         }
         if let (Some(log), Terminator::Branch(branch)) = (&mut self.log, terminator) {
-            let borrowed = &mut self.borrowed;
-            log.before(&mut self.emit, &mut self.info, borrowed, number, branch);
+            let (used, borrowed) = (&self.used[usize::from(number)], &mut self.borrowed);
+            log.before(&mut self.emit, used, borrowed, number, branch);
         }
         if let Some(log) = &self.log {
             self.log_words.push(log.state.words);

@@ -3,7 +3,7 @@
 use crate::accesses::AccessLog;
 use crate::block::{
     BLOCK_INSTRUCTIONS_MAX, Block, Borrowed, FaultEntry, Instrumentation, Link, Miss, Request,
-    Scope, logged_branch, on_other_pages, ranges, registers_logged,
+    Scope, logged_branch, on_other_pages, ranges,
 };
 use crate::branches::{Expected, SideExit};
 use crate::carry::Carried;
@@ -16,12 +16,15 @@ use crate::operands::{
 };
 use crate::pad::emit_pad;
 use crate::trace::{Bytes, Step, Terminator, Window};
+use crate::used::Used;
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Register};
 use verdict_cpu::{ExitReason, InPlace, offset};
 
 pub(crate) struct Builder<'a> {
     pub(crate) request: &'a Request<'a>,
     pub(crate) info: InstructionInfoFactory,
+    /// By number, what the instructions of a logged path use.
+    pub(crate) used: Vec<Used>,
     code: Window<'a>,
     /// Code beyond the path on which the translation depends.
     ahead: Vec<(u64, u32)>,
@@ -62,6 +65,7 @@ impl<'a> Builder<'a> {
         Builder {
             request,
             info,
+            used: Vec::new(),
             code,
             ahead: Vec::new(),
             emit: Emitter::new(request.code_address),
@@ -211,24 +215,13 @@ impl<'a> Builder<'a> {
     }
 
     fn open_log(&mut self, steps: &[Step], terminator: &Terminator) {
-        let mut used = GprSet::default();
-        for instruction in steps
+        let logged = steps.len() + usize::from(logged_branch(terminator).is_some());
+        let used = self.used[..logged]
             .iter()
-            .map(|step| *step.instruction())
-            .chain(logged_branch(terminator))
-        {
-            used = used.union(registers_logged(self.request, &mut self.info, &instruction));
-        }
-        let instrumentation = self.request.instrumentation;
-        let log = AccessLog::new(
-            used,
-            self.request.block_id,
-            instrumentation,
-            self.in_place,
-            self.carried,
-        );
+            .fold(GprSet::default(), |all, used| all.union(used.registers));
+        let log = AccessLog::new(used, self.request.block_id, self.in_place, self.carried);
         let mut log = log.expect("the path was cut so that two registers are free");
-        if instrumentation == Instrumentation::Everything {
+        if self.request.instrumentation == Instrumentation::Everything {
             // Where the path goes is told, too.
             log.open(&mut self.emit, &mut self.borrowed);
         }
@@ -242,7 +235,7 @@ impl<'a> Builder<'a> {
         if let Some(log) = &mut self.log {
             log.before(
                 &mut self.emit,
-                &mut self.info,
+                &self.used[usize::from(number)],
                 &mut self.borrowed,
                 number,
                 instruction,
@@ -269,7 +262,7 @@ impl<'a> Builder<'a> {
             }
         }
         if let Some(log) = &mut self.log {
-            log.after(&mut self.info, instruction);
+            log.after(&self.used[usize::from(number)], instruction);
         }
     }
 

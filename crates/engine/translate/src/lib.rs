@@ -33,6 +33,7 @@ mod operands;
 mod pad;
 mod returns;
 mod trace;
+mod used;
 
 pub use accesses::{AccessKind, AddressWord, BitOffset, LoggedAccess, Segment};
 pub use block::{

@@ -2,7 +2,8 @@
 
 use crate::emit::Emitter;
 use iced_x86::{
-    Code, Instruction, InstructionInfoFactory, MemoryOperand, OpKind, Register, UsedRegister,
+    Code, Instruction, InstructionInfo, InstructionInfoFactory, MemoryOperand, OpKind, Register,
+    UsedRegister,
 };
 use verdict_cpu::Gpr;
 
@@ -21,10 +22,34 @@ impl GprSet {
         self.0 & 1 << gpr as u8 != 0
     }
 
+    /// Those in it.
+    pub(crate) fn iter(self) -> impl Iterator<Item = Gpr> {
+        ALL.into_iter().filter(move |gpr| self.contains(*gpr))
+    }
+
     pub(crate) fn union(self, other: GprSet) -> GprSet {
         GprSet(self.0 | other.0)
     }
 }
+
+const ALL: [Gpr; 16] = [
+    Gpr::Rax,
+    Gpr::Rcx,
+    Gpr::Rdx,
+    Gpr::Rbx,
+    Gpr::Rsp,
+    Gpr::Rbp,
+    Gpr::Rsi,
+    Gpr::Rdi,
+    Gpr::R8,
+    Gpr::R9,
+    Gpr::R10,
+    Gpr::R11,
+    Gpr::R12,
+    Gpr::R13,
+    Gpr::R14,
+    Gpr::R15,
+];
 
 /// Registers that translation may borrow, best first: never rsp, and none that needs a SIB as a base.
 const BORROWABLE: [Gpr; 14] = [
@@ -74,24 +99,6 @@ pub(crate) fn gpr_of(register: Register) -> Option<Gpr> {
     } else {
         return None;
     };
-    const ALL: [Gpr; 16] = [
-        Gpr::Rax,
-        Gpr::Rcx,
-        Gpr::Rdx,
-        Gpr::Rbx,
-        Gpr::Rsp,
-        Gpr::Rbp,
-        Gpr::Rsi,
-        Gpr::Rdi,
-        Gpr::R8,
-        Gpr::R9,
-        Gpr::R10,
-        Gpr::R11,
-        Gpr::R12,
-        Gpr::R13,
-        Gpr::R14,
-        Gpr::R15,
-    ];
     ALL.get(number).copied()
 }
 
@@ -112,8 +119,12 @@ pub(crate) fn registers_used(
     info: &mut InstructionInfoFactory,
     instruction: &Instruction,
 ) -> GprSet {
+    registers_of(info.info(instruction))
+}
+
+/// The same of what was looked up.
+pub(crate) fn registers_of(info: &InstructionInfo) -> GprSet {
     let mut set = GprSet::default();
-    let info = info.info(instruction);
     info.used_registers()
         .iter()
         .map(UsedRegister::register)
