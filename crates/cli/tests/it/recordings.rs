@@ -370,18 +370,21 @@ fn a_program_that_cannot_be_run_leaves_older_recordings_alone() {
 }
 
 #[test]
-fn a_folder_that_is_missing_is_told() {
+fn where_no_recording_can_be_is_told() {
     let recorded = Recorded::new(&[]);
-    let output = verdict(
-        recorded.guest.folder(),
-        &["record", "-o", "missing/folder.vrec", "--", "./guest"],
-    )
-    .output()
-    .unwrap();
+    let said = ["missing/folder.vrec", "/dev/full"].map(|name| {
+        let arguments = ["record", "-o", name, "--", "./guest"];
+        let output = verdict(recorded.guest.folder(), &arguments).output();
+        recorded.guest.show(&output.unwrap())
+    });
     expect![[r#"
         --- stderr
         error: missing/folder.vrec: cannot be written: No such file or directory (os error 2)
         --- exit 2
+        --- stderr
+        error: /dev/full: cannot hold a recording: not a file
+        help: name a file with -o
+        --- exit 2
     "#]]
-    .assert_eq(&recorded.guest.show(&output));
+    .assert_eq(&said.concat());
 }

@@ -27,6 +27,10 @@ impl RecordingFile {
             .truncate(false)
             .open(&path);
         let file = opened.map_err(|error| CliError::writing(path.display(), &error))?;
+        if !file.metadata().is_ok_and(|found| found.is_file()) {
+            let what = format!("{}: cannot hold a recording: not a file", path.display());
+            return Err(CliError::bad_input(what).with_help("name a file with -o"));
+        }
         Ok(Self {
             path,
             file: Arc::new(file),
