@@ -74,6 +74,11 @@ impl Calls {
         self.returning = self.frames.pop().map(|frame| frame.return_address);
     }
 
+    /// Nobody will say where the last return went.
+    pub(crate) fn forget_return(&mut self) {
+        self.returning = None;
+    }
+
     /// The thread goes on at `pc`, right after a return if there was one.
     pub(crate) fn goes_on_at(&mut self, pc: u64) {
         if let Some(expected) = self.returning.take()

@@ -45,30 +45,37 @@ impl Execution {
 
 impl Observer {
     pub(crate) fn log(&mut self, index: usize, words: &[Word]) {
-        let mut blocks = std::mem::take(&mut self.blocks);
-        let surveys = matches!(self.looks, Looks::Survey(_));
         let mut rest = words;
-        while let Some(header) = rest.first() {
-            let passed = match surveys {
-                true => self.shaped_blocks(index, rest, &mut blocks),
-                false => self.plain_blocks(index, rest, &blocks),
-            };
-            if let Some(after) = passed {
-                rest = after;
-                continue;
-            }
-            let execution = Execution::of(*header);
-            let Some(block) = blocks.get(execution.id) else {
-                break;
-            };
-            let executed = execution.executed.unwrap_or(block.len());
-            let Some((logged, after)) = rest.split_at_checked(block.words(executed)) else {
-                break;
-            };
-            self.run(index, block, executed, logged);
+        while let (false, Some(after)) = (rest.is_empty(), self.log_some(index, rest)) {
             rest = after;
         }
+    }
+
+    /// Goes through some blocks, and answers with the words after them; `None` if they make no sense.
+    pub(crate) fn log_some<'w>(&mut self, index: usize, words: &'w [Word]) -> Option<&'w [Word]> {
+        let mut blocks = std::mem::take(&mut self.blocks);
+        let passed = match self.looks {
+            Looks::Survey(_) => self.shaped_blocks(index, words, &mut blocks),
+            _ => self.plain_blocks(index, words, &blocks),
+        };
+        let after = passed.or_else(|| self.log_one(index, words, &blocks));
         self.blocks = blocks;
+        after
+    }
+
+    /// The same of one.
+    fn log_one<'w>(
+        &mut self,
+        index: usize,
+        words: &'w [Word],
+        blocks: &Blocks,
+    ) -> Option<&'w [Word]> {
+        let execution = Execution::of(*words.first()?);
+        let block = blocks.get(execution.id)?;
+        let executed = execution.executed.unwrap_or(block.len());
+        let (logged, after) = words.split_at_checked(block.words(executed))?;
+        self.run(index, block, executed, logged);
+        Some(after)
     }
 
     /// The slow twin of [`Observer::log`]: block by block, step by step.

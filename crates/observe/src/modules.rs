@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use verdict_stream::Mapped;
+use verdict_stream::{Mapped, Runtime, runtime_of};
 
 /// Whose code it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,34 +136,13 @@ impl Module {
     }
 }
 
-/// Beginnings of file names, and whose code is in such files.
-const OWNERS: [(&str, Owner); 18] = [
-    ("ld-linux", Owner::Loader),
-    ("ld-2", Owner::Loader),
-    ("ld.so", Owner::Loader),
-    ("libc.so", Owner::Library),
-    ("libc-2", Owner::Library),
-    ("libpthread", Owner::Library),
-    ("libm.so", Owner::Library),
-    ("libm-2", Owner::Library),
-    ("libmvec", Owner::Library),
-    ("libdl.so", Owner::Library),
-    ("librt.so", Owner::Library),
-    ("libresolv", Owner::Library),
-    ("libnss_", Owner::Library),
-    ("libgcc_s", Owner::Library),
-    ("libstdc++", Owner::Library),
-    ("libgomp", Owner::Parallel),
-    ("libomp", Owner::Parallel),
-    ("libiomp", Owner::Parallel),
-];
-
 fn owner_of(path: &Path) -> Owner {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    OWNERS
-        .iter()
-        .find(|(start, _)| name.starts_with(start))
-        .map_or(Owner::Program, |(_, owner)| *owner)
+    match runtime_of(path) {
+        None => Owner::Program,
+        Some(Runtime::Library) => Owner::Library,
+        Some(Runtime::Loader) => Owner::Loader,
+        Some(Runtime::Parallel) => Owner::Parallel,
+    }
 }
 
 fn read(path: &Path, file_offset: u64, start: u64) -> Module {

@@ -13,6 +13,8 @@ use crate::looks::Looks;
 use crate::meaning::{self, Meaning};
 use crate::modules::{Modules, Owner};
 use crate::ownership::Ownership;
+use crate::runs::Part;
+use crate::sifted::{ToldSites, Unfit};
 use crate::sites::{Place, SiteInfo, Sites};
 use crate::strides::Strides;
 use crate::threads::ThreadState;
@@ -43,6 +45,12 @@ pub(crate) struct Observer {
     pub(crate) makes_for_program: FxHashMap<u64, bool>,
     /// What a closer look has to find out.
     pub(crate) looking: Option<Looking>,
+    /// By number, where something is told of a run of which only what is new is.
+    pub(crate) told_sites: ToldSites,
+    /// What a loop has accessed: kept, since it is needed often.
+    pub(crate) parts: Vec<Part>,
+    /// Why such a run says too little.
+    pub(crate) unfit: Option<Unfit>,
     /// Events that have been made and not been taken.
     pub(crate) events: Vec<Event>,
     pub(crate) strides: Strides,
@@ -101,6 +109,18 @@ impl Observer {
                 self.ownership.descriptor(fs_base);
                 self.log(index, words);
             }
+            Record::Sites { first, sites } => self.sites(first, &sites),
+            Record::Run { site, run } => self.told_sites.set_run(site, &run),
+            Record::Passed {
+                thread,
+                fs_base,
+                words,
+            } => {
+                let index = self.thread(thread);
+                self.threads[index].fs_base = fs_base;
+                self.ownership.descriptor(fs_base);
+                self.passed(index, words);
+            }
             Record::Mapped(mapped) => self.mapped(&mapped),
             Record::Function { address, name } => {
                 if let Some(known) = meaning::of(&name) {
@@ -158,6 +178,9 @@ impl Observer {
         self.heap_renewed(mapped.start, mapped.end);
         if let Some(module) = self.modules.mapped(mapped) {
             let guards = module.guards.clone();
+            if module.holds_library {
+                self.unfit.get_or_insert(Unfit::StaticLibrary);
+            }
             self.code.forget();
             self.ownership.modules_changed();
             guards.into_iter().for_each(|guard| self.add_atomic(guard));
@@ -186,6 +209,7 @@ impl Observer {
     }
 
     fn interrupted(&mut self, thread: u32) {
+        self.unfit(Unfit::Signal);
         let index = self.thread(thread);
         let site = SiteId(0);
         let thread = &mut self.threads[index];
@@ -303,11 +327,16 @@ impl Observer {
                 ..
             } => {
                 self.threads[index].calls.enters(word(*return_address));
-                if let Some(function) = self.functions.get(&pc).copied() {
+                if let Some(function) = self.function_at(pc) {
                     self.hook_enters(index, function, arguments.map(word));
                 }
             }
         }
+    }
+
+    /// The noted function that begins at an address.
+    pub(crate) fn function_at(&self, pc: u64) -> Option<(&'static str, Meaning)> {
+        self.functions.get(&pc).copied()
     }
 
     pub(crate) fn access(

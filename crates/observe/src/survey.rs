@@ -2,6 +2,7 @@
 
 use crate::looks::Looks;
 use crate::observer::Observer;
+use crate::sifted::Unfit;
 use crate::trace::Seen;
 use std::io::Read;
 use verdict_detect::SuspectBytes;
@@ -14,6 +15,8 @@ pub struct Surveyed {
     pub suspects: SuspectBytes,
     /// What else is known. There are no sites.
     pub seen: Seen,
+    /// If only what is new was told: why that says too little.
+    pub unfit: Option<Unfit>,
 }
 
 /// Reads what an executor tells through `from`, to the end. `progress` is told how many bytes there were so far.
@@ -33,6 +36,7 @@ pub fn survey(from: impl Read, progress: &mut dyn FnMut(u64)) -> Result<Surveyed
     };
     Ok(Surveyed {
         suspects,
+        unfit: observer.unfit,
         seen: Seen::of(observer),
     })
 }

@@ -8,7 +8,7 @@ use verdict_detect::{
 };
 use verdict_events::{Event, EventKind, Names, TraceError, TraceSource};
 use verdict_launch::{Ending, LaunchError, LaunchOptions, run_told};
-use verdict_observe::{ProgramTrace, Seen, survey};
+use verdict_observe::{ProgramTrace, Seen, Surveyed, survey};
 use verdict_protocol::{AccessLog, ExecutorConfig};
 
 /// What to run and how to look.
@@ -25,6 +25,18 @@ pub struct DetectRequest<'a> {
     pub by: PairBy,
     /// What the detectors get to know of locks.
     pub locks: Locks,
+    /// How the first look is taken.
+    pub first_look: FirstLook,
+}
+
+/// How it is found out which bytes may race at all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FirstLook {
+    /// From what the executor finds worth telling, where that says enough.
+    #[default]
+    Sifted,
+    /// From everything: what was taken for synchronisation is counted, too.
+    Whole,
 }
 
 /// What detectors get to know of locks.
@@ -90,6 +102,12 @@ pub enum ProgramError {
     /// There was one, but it could not be followed.
     #[error(transparent)]
     Detect(#[from] DetectError),
+    /// The first look has shown too little.
+    #[error("the run could not be repeated to look at all that it does: {why}")]
+    Whole {
+        /// What went wrong.
+        why: String,
+    },
     /// There are races, but where they are could not be found out.
     #[error(
         "{granules} places in memory may race, but the run could not be repeated to find out where: {why}"
@@ -114,9 +132,7 @@ pub fn detect_program(
         return detect_all(request, progress);
     }
     let (algorithms, by) = (request.algorithms, request.by);
-    let config = told(&request.config);
-    let (ending, heard) = run_told(&config, &request.launch, |told| survey(told, progress))?;
-    let surveyed = heard.map_err(cannot_follow)?;
+    let (ending, surveyed) = first_look(request, progress)?;
     if surveyed.suspects.is_empty() {
         return Ok(Detected {
             ending,
@@ -142,6 +158,34 @@ pub fn detect_program(
         seen,
         suspects: Some(suspects),
     })
+}
+
+/// Which bytes may race, by as few looks as that takes.
+fn first_look(
+    request: &DetectRequest<'_>,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<(Ending, Surveyed), ProgramError> {
+    let config = match request.first_look {
+        FirstLook::Sifted => ExecutorConfig {
+            accesses: AccessLog::Sift,
+            ..request.config.clone()
+        },
+        FirstLook::Whole => told(&request.config),
+    };
+    let (ending, heard) = run_told(&config, &request.launch, |told| survey(told, progress))?;
+    let surveyed = heard.map_err(cannot_follow)?;
+    eprintln!(
+        "UNFIT {:?} {}",
+        surveyed.unfit,
+        surveyed.suspects.granules()
+    );
+    if surveyed.unfit.is_none() || request.first_look == FirstLook::Whole {
+        return Ok((ending, surveyed));
+    }
+    let again = (request.again)().map_err(|why| ProgramError::Whole { why })?;
+    let config = told(&again.config);
+    let (_, heard) = run_told(&config, &again.launch, |told| survey(told, progress))?;
+    Ok((ending, heard.map_err(cannot_follow)?))
 }
 
 /// The same, with detectors that read everything at once.

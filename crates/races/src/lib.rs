@@ -11,7 +11,7 @@ mod recording;
 
 pub use closer::look_closer;
 pub use detect::{
-    DetectRequest, Detected, Locks, ProgramError, Run, detect_program, trace_program,
+    DetectRequest, Detected, FirstLook, Locks, ProgramError, Run, detect_program, trace_program,
 };
 pub use findings::to_findings;
 pub use heap::heap_use_of;

@@ -15,7 +15,7 @@ use verdict_findings::{Class, CoverageNote, ProgramFindings, Race, WhichOrder};
 use verdict_launch::LaunchOptions;
 use verdict_protocol::{ExecutorConfig, World};
 use verdict_races::{
-    DetectRequest, Locks, Run, detect_program, look_closer, replay_of, to_findings,
+    DetectRequest, FirstLook, Locks, Run, detect_program, look_closer, replay_of, to_findings,
 };
 
 /// Who found such a race, beside the detector.
@@ -148,6 +148,7 @@ fn detect(
         algorithms: &[Algorithm::Hb],
         by: PairBy::default(),
         locks: Locks::Seen,
+        first_look: FirstLook::Sifted,
     };
     let detected = detect_program(&request, &mut |_| {}).map_err(|error| error.to_string())?;
     let look = look_closer(&again()?, &detected).map_err(|error| error.to_string())?;

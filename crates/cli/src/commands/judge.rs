@@ -11,7 +11,7 @@ use verdict_findings::{ProgramFindings, Race};
 use verdict_launch::{GuestOutput, LaunchOptions};
 use verdict_protocol::{ExecutorConfig, Mode, World};
 use verdict_races::{
-    DetectRequest, Locks, ProgramError, Run, detect_program, look_closer, to_findings,
+    DetectRequest, FirstLook, Locks, ProgramError, Run, detect_program, look_closer, to_findings,
 };
 use verdict_report::{ReportOptions, findings_text};
 
@@ -294,6 +294,7 @@ impl Setup {
             algorithms: &[Algorithm::Hb, Algorithm::Hybrid],
             by: PairBy::default(),
             locks,
+            first_look: FirstLook::default(),
         };
         let mut progress = Progress::new(context);
         let detected = detect_program(&request, &mut |events| progress.done("events", events));
@@ -301,7 +302,7 @@ impl Setup {
         let detected = detected.map_err(|error| match error {
             ProgramError::Launch(error) => CliError::cannot_run(error),
             ProgramError::Detect(error) => CliError::cannot_run(error),
-            ProgramError::Again { .. } => CliError::cannot_run(error),
+            ProgramError::Whole { .. } | ProgramError::Again { .. } => CliError::cannot_run(error),
         })?;
         // A run that was cut short says nothing about what comes after: no races would be no answer.
         if ending::is_failure(&detected.ending) {

@@ -5,13 +5,15 @@ use crate::fault_entries::{FaultEntries, FaultState};
 use crate::guesses::Guesses;
 use crate::links::LinkEntry;
 use crate::memory::{CacheMemoryError, CodeCopy, CodeMemory};
-use crate::one_offs::{ONE_OFF_LEN, ONE_OFF_START, OneOffs};
+use crate::one_offs::{ONE_OFF_LEN, ONE_OFF_SITES, ONE_OFF_START, OneOffs};
+use crate::sieve;
 use crate::tables::Tables;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use verdict_cpu::layout::{CACHE_LEN, CACHE_START, PAGE};
 use verdict_translate::{
-    Carried, Chaining, Instrumentation, KnownFlags, Paths, Request, Scope, TranslateError, Way,
-    budget_reserve, indirect_pad, prelude, translate,
+    Carried, Chaining, Instrumentation, KnownFlags, Noted, Paths, Request, Scope, TranslateError,
+    Way, Whose, budget_reserve, indirect_pad, prelude, translate,
 };
 
 /// Names a block of the current generation of the cache.
@@ -47,6 +49,7 @@ pub(crate) struct Entry {
     /// Whether the flags are dead where it begins.
     flags_dead: bool,
     pub(crate) live: bool,
+    is_run: bool,
     /// How far along the path the furthest link is that was ever used.
     pub(crate) furthest: u16,
 }
@@ -82,6 +85,8 @@ pub struct FaultSite {
     pub due: i64,
     /// Words of the access log that were written before the block's own and do not count yet.
     pub carried_words: u16,
+    /// The block is a run, of which nothing has been told.
+    pub is_run: bool,
 }
 
 impl FaultSite {
@@ -93,6 +98,7 @@ impl FaultSite {
             entry,
             due: i64::from(charged) - i64::from(carried.instructions) - i64::from(entry.retired),
             carried_words: carried.words,
+            is_run: false,
         }
     }
 }
@@ -143,7 +149,11 @@ pub struct CodeCache {
     /// Guest instructions before which blocks stop.
     pub(crate) watched: FxHashSet<u64>,
     /// Where functions begin whose arguments are logged.
-    pub(crate) noted: FxHashSet<u64>,
+    pub(crate) noted: FxHashMap<u64, Noted>,
+    /// Code that is not the program's: by its start, its end and whose it is.
+    pub(crate) whose: BTreeMap<u64, (u64, Whose)>,
+    /// The number of the next site.
+    next_site: u32,
     pub(crate) stats: CacheStats,
 }
 
@@ -185,6 +195,9 @@ impl CodeCache {
         lookup_routine: u64,
     ) -> Result<Self, CacheMemoryError> {
         let mut memory = CodeMemory::new()?;
+        if instrumentation == Instrumentation::Sifted {
+            sieve::map().map_err(CacheMemoryError::from)?;
+        }
         memory.write(CACHE_START, &prelude());
         memory.truncate(BLOCKS_START);
         Ok(CodeCache {
@@ -193,7 +206,7 @@ impl CodeCache {
             instrumentation,
             chaining: match instrumentation {
                 // Of interest where there are several threads.
-                Instrumentation::Everything => Chaining::Charged,
+                Instrumentation::Everything | Instrumentation::Sifted => Chaining::Charged,
                 _ => Chaining::Carried,
             },
             paths: Paths::Short,
@@ -211,7 +224,9 @@ impl CodeCache {
             guesses: Guesses::default(),
             known_flags: KnownFlags::default(),
             watched: FxHashSet::default(),
-            noted: FxHashSet::default(),
+            noted: FxHashMap::default(),
+            whose: BTreeMap::new(),
+            next_site: ONE_OFF_SITES,
             stats: CacheStats::default(),
         })
     }
@@ -285,8 +300,12 @@ impl CodeCache {
             known_flags: &self.known_flags,
             usual_way: &|branch| self.ways.get(&branch).copied(),
             watched: &|pc| self.watched.contains(&pc),
-            noted: &|pc| self.noted.contains(&pc),
+            noted: &|pc| self.noted.get(&pc).copied(),
+            whose: &|pc| self.whose(pc),
+            first_site: self.next_site,
         })?;
+        let first_site = self.next_site;
+        self.next_site += block.sites.len() as u32;
         self.memory.append(&block.code);
         self.memory.append_cold(&block.cold);
         self.stats.blocks += 1;
@@ -309,7 +328,8 @@ impl CodeCache {
             instructions: block.instructions,
             ranges,
             faults: FaultEntries::new(pc, block.faults.iter().map(Into::into)),
-            description: Description::take(&mut block),
+            is_run: block.run.is_some(),
+            description: Description::take(&mut block, first_site),
             incoming: Vec::new(),
             links: first_link..self.links.len() as u32,
             pad: indirect.then(|| HostOffset::new(host)),
@@ -405,7 +425,9 @@ impl CodeCache {
             return None;
         }
         let entry = block.faults.at(block.pc, host - start)?;
-        Some(FaultSite::new(start, entry, 0, block.carried))
+        let site = FaultSite::new(start, entry, 0, block.carried);
+        let is_run = block.is_run;
+        Some(FaultSite { is_run, ..site })
     }
 
     /// From now on the engine gets control ([`verdict_cpu::ExitReason::Watch`]) before the instruction at `pc` runs.
@@ -428,9 +450,29 @@ impl CodeCache {
     }
 
     /// A function begins at `pc` whose arguments are to be logged.
-    pub fn note(&mut self, pc: u64) {
-        if self.noted.insert(pc) {
+    pub fn note(&mut self, pc: u64, noted: Noted) {
+        if self.noted.insert(pc, noted).is_none() {
             self.remake_around(pc);
+        }
+    }
+
+    /// What is mapped there from now on is somebody's code.
+    pub fn belongs(&mut self, start: u64, end: u64, whose: Whose) {
+        let before = self.whose.range(..end).rev();
+        let covered = before.take_while(|(_, (covered_end, _))| *covered_end > start);
+        let covered: Vec<u64> = covered.map(|(start, _)| *start).collect();
+        for start in covered {
+            self.whose.remove(&start);
+        }
+        if whose != Whose::Program {
+            self.whose.insert(start, (end, whose));
+        }
+    }
+
+    pub(crate) fn whose(&self, pc: u64) -> Whose {
+        match self.whose.range(..=pc).next_back() {
+            Some((_, (end, whose))) if pc < *end => *whose,
+            _ => Whose::Program,
         }
     }
 

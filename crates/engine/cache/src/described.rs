@@ -1,7 +1,7 @@
 //! What the words that a block writes to the access log stand for.
 
 use crate::blocks::{BlockId, CodeCache};
-use verdict_translate::{Block, ControlMark, LoggedAccess};
+use verdict_translate::{Block, ControlMark, LoggedAccess, Run, Site};
 
 /// The constant part of a block's access log.
 #[derive(Clone, Copy, Default, Debug)]
@@ -14,6 +14,10 @@ pub struct LoggedBlock<'a> {
     pub control: &'a [ControlMark],
     /// The addresses of its instructions, with [`verdict_translate::Instrumentation::Everything`].
     pub pcs: &'a [u64],
+    /// The first number, and the sites from there on, with [`verdict_translate::Instrumentation::Sifted`].
+    pub sites: (u32, &'a [Site]),
+    /// What it does if it is a run.
+    pub run: Option<&'a Run>,
 }
 
 /// The same, owned.
@@ -23,11 +27,14 @@ pub(crate) struct Description {
     words: Box<[u16]>,
     control: Box<[ControlMark]>,
     pcs: Box<[u64]>,
+    first_site: u32,
+    sites: Box<[Site]>,
+    run: Option<Run>,
 }
 
 impl Description {
     /// Takes it from a block; `None` if the block does not log.
-    pub(crate) fn take(block: &mut Block) -> Option<Box<Description>> {
+    pub(crate) fn take(block: &mut Block, first_site: u32) -> Option<Box<Description>> {
         if block.log_words.is_empty() {
             return None;
         }
@@ -36,6 +43,9 @@ impl Description {
             words: std::mem::take(&mut block.log_words).into(),
             control: std::mem::take(&mut block.control).into(),
             pcs: std::mem::take(&mut block.pcs).into(),
+            first_site,
+            sites: std::mem::take(&mut block.sites).into(),
+            run: block.run.take(),
         }))
     }
 
@@ -45,6 +55,8 @@ impl Description {
             words: &self.words,
             control: &self.control,
             pcs: &self.pcs,
+            sites: (self.first_site, &self.sites),
+            run: self.run.as_ref(),
         }
     }
 }

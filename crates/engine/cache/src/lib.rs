@@ -11,6 +11,7 @@ mod guesses;
 mod links;
 mod memory;
 mod one_offs;
+mod sieve;
 mod tables;
 
 pub use blocks::{BlockId, CacheStats, CodeCache, Entrance, FaultSite, GuestCode};
@@ -18,3 +19,4 @@ pub use described::LoggedBlock;
 pub use fault_entries::{BorrowedSlots, FaultState};
 pub use memory::{CacheMemoryError, CodeCopy};
 pub use one_offs::{ONE_OFF_BLOCK_ID, OneOff};
+pub use sieve::clear_sieve;

@@ -17,6 +17,9 @@ const ONE_OFFS_MAX: usize = 4096;
 /// Block id in the access log of every one-off block.
 pub const ONE_OFF_BLOCK_ID: u32 = (1 << 31) - 1;
 
+/// The numbers of sites below this are those of the one-off block in place.
+pub(crate) const ONE_OFF_SITES: u32 = 1024;
+
 /// A block that runs once.
 #[derive(Clone, Copy, Debug)]
 pub struct OneOff {
@@ -114,8 +117,14 @@ impl CodeCache {
             known_flags: &self.known_flags,
             usual_way: &|branch| self.ways.get(&branch).copied(),
             watched: &|pc| self.watched.contains(&pc),
-            noted: &|pc| self.noted.contains(&pc),
+            noted: &|pc| self.noted.get(&pc).copied(),
+            whose: &|pc| self.whose(pc),
+            first_site: 0,
         })?;
+        assert!(
+            block.sites.len() <= ONE_OFF_SITES as usize,
+            "a one-off block has more sites than numbers"
+        );
         assert!(
             block.code.len() as u64 <= ONE_OFF_LEN,
             "a one-off block outgrew its place"
@@ -124,7 +133,7 @@ impl CodeCache {
         Ok(Box::new(Made {
             instructions: block.instructions,
             faults: FaultEntries::new(pc, block.faults.iter().map(Into::into)),
-            description: Description::take(&mut block),
+            description: Description::take(&mut block, 0),
             guest_bytes: guest_bytes(&block.ranges, guest).into(),
             ranges: block.ranges.into(),
             code: block.code.into(),

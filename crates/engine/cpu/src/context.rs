@@ -118,7 +118,29 @@ pub struct Context {
     pub resume: u64,
     /// The guest's vector register 15 while the budget is in its place, as wide as the host has it.
     pub guest_vector: VectorSlot,
+    // What sifting accesses takes.
+    /// The current thread in its present epoch, as the keys of the sieve have it (see the translator's `sieve`).
+    pub epoch: u64,
+    /// The last epoch of any thread.
+    pub epochs: u64,
+    /// Where the next record of what passed the sieve goes.
+    pub passed_next: u64,
+    /// How far a record of a plain access of the program moves it: 0 if nobody needs to hear of them.
+    pub passed_step: u64,
+    /// The same for code of the language's runtime: of what that does in noted functions, nobody needs to hear.
+    pub runtime_step: u64,
+    /// The current thread's innermost noted function, in a list of those that have not returned.
+    pub noted_top: u64,
+    /// The end of the room for that list.
+    pub noted_end: u64,
+    /// Registers as they were when a run was begun.
+    pub run: [u64; RUN_VALUES],
+    /// The guest's arithmetic flags while the sieve uses them.
+    pub kept_flags: u64,
 }
+
+/// How many registers of a run are kept.
+pub const RUN_VALUES: usize = 6;
 
 /// Room for the widest vector register.
 #[repr(C, align(64))]
@@ -160,6 +182,10 @@ pub mod offset {
     pub const fn borrowed(index: usize) -> u32 {
         (CONTEXT as usize + offset_of!(Context, borrowed) + 8 * index) as u32
     }
+    /// Address of a register's slot as it was when a run was begun.
+    pub const fn run(index: usize) -> u32 {
+        (CONTEXT as usize + offset_of!(Context, run) + 8 * index) as u32
+    }
     macro_rules! field {
         ($($name:ident = $field:ident),*) => {
             $(
@@ -186,6 +212,14 @@ pub mod offset {
         LOG_NEXT = log_next,
         RESUME = resume,
         GUEST_VECTOR = guest_vector,
-        HAS_AVX = has_avx
+        HAS_AVX = has_avx,
+        EPOCH = epoch,
+        EPOCHS = epochs,
+        PASSED_NEXT = passed_next,
+        PASSED_STEP = passed_step,
+        RUNTIME_STEP = runtime_step,
+        NOTED_TOP = noted_top,
+        NOTED_END = noted_end,
+        KEPT_FLAGS = kept_flags
     );
 }

@@ -54,6 +54,16 @@ pub const TABLE2: u64 = 0x6100_0000;
 /// Entries in the second-level table.
 pub const TABLE2_ENTRIES: u64 = 1 << 18;
 
+/// The sieve: tables of accesses that were told already (see the translator's `sieve`).
+pub const SIEVE: u64 = 0x6800_0000;
+/// Bytes of all of its tables.
+pub const SIEVE_LEN: u64 = 0x0c00_0000;
+/// A byte for each eight bytes of memory that may hold something atomic; what is far apart shares bytes.
+pub const ATOMIC_MARKS: u64 = SIEVE + SIEVE_LEN;
+/// How many of these bytes there are, a power of two.
+pub const ATOMIC_MARKS_LEN: u64 = 1 << 20;
+const _: () = assert!(ATOMIC_MARKS + ATOMIC_MARKS_LEN <= CONTEXT);
+
 /// The page of the [`crate::Context`].
 ///
 /// AMD's processors find a line in the first-level cache by a hash of address bits 12 to 27 (bit 12 with bit 27, 13 with

@@ -14,7 +14,7 @@ mod enter;
 pub mod layout;
 mod signal;
 
-pub use context::{Context, ExitReason, GPR_NAMES, Gpr, VectorSlot, offset};
+pub use context::{Context, ExitReason, GPR_NAMES, Gpr, RUN_VALUES, VectorSlot, offset};
 pub use copy::{copy_from_guest, copy_to_guest};
 pub use counter::{Counters, InPlace, restore_vector};
 pub use enter::{

@@ -7,6 +7,7 @@ use crate::program::Encoded;
 use crate::random::Random;
 use crate::state::{ARITHMETIC, State};
 use crate::step::{Access, End, Stepper};
+use crate::told::Told;
 use iced_x86::{Code, OpAccess};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use verdict_translate::{AccessKind, Instrumentation};
@@ -152,6 +153,7 @@ fn under_engine(
         let mut rest = engine::run(machine, program, budget, &mut Shape::Linked);
         rest.retired += first.retired;
         rest.logged = first.logged.into_iter().chain(rest.logged).collect();
+        rest.told.merge(first.told);
         let found = expected.at_end(machine, &rest)?;
         Some(format!("stopped after {stop} and continued: {found}"))
     })
@@ -229,10 +231,24 @@ impl Expected<'_> {
         if !found.is_empty() {
             return Some(found.join("; "));
         }
-        if machine.instrumentation == Instrumentation::Accesses {
-            return self.log_differences(&ran.logged, steps);
+        match machine.instrumentation {
+            Instrumentation::Accesses => self.log_differences(&ran.logged, steps),
+            Instrumentation::Sifted => self.untold(&ran.told, steps),
+            _ => None,
         }
-        None
+    }
+
+    /// A byte that was accessed, of which nothing is told.
+    fn untold(&self, told: &Told, steps: u64) -> Option<String> {
+        let accesses = self.stepper.accesses.iter();
+        let mut accesses = accesses.filter(|access| (access.step as u64) < steps);
+        let is_told = |access: &Access| {
+            let is_write = as_logged(access).kind != AccessKind::Read;
+            let mut bytes = (0..u64::from(access.size)).map(|at| access.address.wrapping_add(at));
+            bytes.all(|byte| told.has(byte, is_write))
+        };
+        let untold = accesses.find(|access| !told.is_partial && !is_told(access))?;
+        Some(format!("nothing is told of {untold:x?}"))
     }
 
     fn log_differences(&self, logged: &[Logged], steps: u64) -> Option<String> {

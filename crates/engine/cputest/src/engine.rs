@@ -4,6 +4,7 @@ use crate::machine::{Faulted, Machine, Running};
 use crate::program::Encoded;
 use crate::random::Random;
 use crate::state::State;
+use crate::told::{self, Told};
 use verdict_cache::{BlockId, Entrance, GuestCode, ONE_OFF_BLOCK_ID};
 use verdict_cpu::ExitReason;
 use verdict_translate::{AccessKind, TranslateError};
@@ -49,13 +50,17 @@ pub(crate) struct Ran {
     pub(crate) state: State,
     pub(crate) retired: u64,
     pub(crate) logged: Vec<Logged>,
+    /// Where accesses are sifted.
+    pub(crate) told: Told,
 }
 
 /// Runs on from the state that is loaded, for so many instructions.
 pub(crate) fn run(machine: &mut Machine, program: &Encoded, budget: u64, shape: &mut Shape) -> Ran {
     machine.context().budget = budget as i64 - machine.cache.budget_reserve();
     let mut logged = Vec::new();
-    let stop = run_blocks(machine, program, shape, &mut logged);
+    let mut told = Told::default();
+    let stop = run_blocks(machine, program, shape, (&mut logged, &mut told));
+    told.merge(told::drain(machine));
     if let Stop::Fault(faulted) = &stop {
         interrupt_log(machine, faulted);
     }
@@ -80,6 +85,7 @@ pub(crate) fn run(machine: &mut Machine, program: &Encoded, budget: u64, shape: 
         state,
         retired: retired as u64,
         logged,
+        told,
     }
 }
 
@@ -87,7 +93,7 @@ fn run_blocks(
     machine: &mut Machine,
     program: &Encoded,
     shape: &mut Shape,
-    logged: &mut Vec<Logged>,
+    (logged, told): (&mut Vec<Logged>, &mut Told),
 ) -> Stop {
     loop {
         let left = left(machine);
@@ -97,10 +103,10 @@ fn run_blocks(
         let entry = match shape {
             Shape::Pieces(random) => {
                 let instructions = (1 + random.below(7)).min(left as u64) as u32;
-                one_off(machine, program, instructions, logged)
+                one_off(machine, program, instructions, (logged, told))
             }
             Shape::Linked if left < machine.cache.budget_reserve() => {
-                one_off(machine, program, left as u32, logged)
+                one_off(machine, program, left as u32, (logged, told))
             }
             Shape::Linked => {
                 machine.context().budget = left - machine.cache.budget_reserve();
@@ -176,6 +182,7 @@ fn block(
         registers: &registers,
     };
     let block = machine.cache.insert(pc, entrance, &guest)?;
+    machine.sites.add(machine.cache.logged(block));
     Ok(machine.cache.host_address(block))
 }
 
@@ -183,10 +190,11 @@ fn one_off(
     machine: &mut Machine,
     program: &Encoded,
     instructions: u32,
-    logged: &mut Vec<Logged>,
+    (logged, told): (&mut Vec<Logged>, &mut Told),
 ) -> Result<u64, TranslateError> {
     // The log of an earlier one-off block refers to code that is about to be replaced.
     drain(machine, logged);
+    told.merge(told::drain(machine));
     let pc = machine.context().rip;
     let registers = machine.context().gpr;
     let guest = GuestCode {
@@ -196,6 +204,7 @@ fn one_off(
         registers: &registers,
     };
     let made = machine.cache.one_off(pc, instructions, &guest)?;
+    machine.sites.add(machine.cache.logged_one_off());
     machine.context().budget += -i64::from(made.instructions);
     Ok(made.host)
 }

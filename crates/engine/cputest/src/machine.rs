@@ -5,17 +5,22 @@
 use crate::arena;
 use crate::state::{Fault, STEPPING, State};
 use crate::step::Stepper;
+use crate::told::Sites;
 use crate::vectors::{VectorArea, VectorLayout};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use verdict_cache::CodeCache;
+use verdict_cache::{CodeCache, clear_sieve};
 use verdict_cpu::{
     Context, HostSignalFrame, SignalVerdict, install_signal_entry, layout, read_gs_base,
     restore_vector, set_signal_stack, write_gs_base,
 };
-use verdict_translate::Instrumentation;
+use verdict_translate::{EPOCH, Instrumentation};
 
 static MACHINE: AtomicPtr<Machine> = AtomicPtr::new(std::ptr::null_mut());
 const SIGNAL_STACK_LEN: usize = 1 << 20;
+/// So many epochs may begin before all begin anew: fewer than there are by what a case may begin.
+const EPOCHS_MAX: u64 = 100_000;
+/// In the place of a site's number: a run was interrupted.
+pub(crate) const LOST: u64 = u32::MAX as u64;
 /// Words of the access log.
 const LOG_WORDS: usize = 64 << 10;
 
@@ -53,6 +58,12 @@ pub(crate) struct Machine {
     pub(crate) faulted: Option<Faulted>,
     area: VectorArea,
     pub(crate) log: Box<[u64]>,
+    /// What passes the sieve.
+    pub(crate) passed: Box<[u64]>,
+    /// What its records stand for.
+    pub(crate) sites: Sites,
+    /// The list of noted functions, of which there are none.
+    noted: Box<[u64]>,
 }
 
 impl Machine {
@@ -71,6 +82,9 @@ impl Machine {
             running: Running::Nothing,
             faulted: None,
             log: vec![0; LOG_WORDS].into(),
+            passed: vec![0; LOG_WORDS].into(),
+            sites: Sites::default(),
+            noted: vec![1; 2].into(),
         }));
         MACHINE.store(machine, Ordering::Release);
         take_signals().map_err(|error| format!("signals: {error}"))?;
@@ -94,8 +108,25 @@ impl Machine {
         context.guest_fs = state.fs_base;
         context.xsave_area = self.area.address();
         context.log_next = self.log.as_ptr() as u64;
+        self.reset_sieve();
         write_gs_base(state.gs_base);
         self.faulted = None;
+    }
+
+    /// Room for what passes the sieve, and a thread in an epoch of its own.
+    fn reset_sieve(&mut self) {
+        let (passed, noted) = (self.passed.as_ptr() as u64, self.noted.as_ptr() as u64);
+        let context = self.context();
+        context.passed_next = passed;
+        (context.passed_step, context.runtime_step) = (16, 16);
+        if context.epochs / EPOCH > EPOCHS_MAX {
+            clear_sieve();
+            context.epochs = 0;
+        }
+        context.epochs = context.epochs.max(EPOCH) + EPOCH;
+        context.epoch = context.epochs;
+        context.noted_top = noted;
+        context.noted_end = noted + size_of_val(&*self.noted) as u64;
     }
 
     /// The state that the last run left in the context, but for rip.
@@ -218,6 +249,12 @@ impl Machine {
         if let Some(counters) = restore_vector(&mut state.vectors, guest, in_place, mask) {
             context.budget = counters.budget;
             context.log_next = counters.log_next;
+        }
+        if site.is_run {
+            let record = context.passed_next as *mut u64;
+            // SAFETY: there is room for all that a run tells, and this is less.
+            unsafe { *record = LOST };
+            context.passed_next += 8;
         }
         // A breakpoint has been executed when it is told.
         let executed = if trapped { frame.rip() - site.host } else { 0 };

@@ -26,6 +26,7 @@ mod random;
 mod report;
 mod state;
 mod step;
+mod told;
 mod vectors;
 
 use arena::{HIGH_CODE, LOW_CODE};
@@ -67,6 +68,9 @@ struct Arguments {
     /// Log accesses and compare the log
     #[arg(long)]
     accesses: bool,
+    /// Sift accesses
+    #[arg(long, conflicts_with = "accesses")]
+    sifted: bool,
     /// Show the program of each case before it runs
     #[arg(long)]
     verbose: bool,
@@ -93,10 +97,10 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<bool, String> {
-    let instrumentation = if arguments.accesses {
-        Instrumentation::Accesses
-    } else {
-        Instrumentation::None
+    let instrumentation = match (arguments.accesses, arguments.sifted) {
+        (true, _) => Instrumentation::Accesses,
+        (_, true) => Instrumentation::Sifted,
+        _ => Instrumentation::None,
     };
     let forms = Forms::of_host();
     let machine = Machine::new(instrumentation)?;

@@ -40,13 +40,19 @@ fn random_programs_do_what_the_cpu_does_where_every_link_charges() {
     run(&["--seed", "4", "--cases", CASES, "--charged", "--accesses"]);
 }
 
+#[test]
+fn random_programs_do_what_the_cpu_does_while_their_accesses_are_sifted() {
+    run(&["--seed", "5", "--cases", CASES, "--charged", "--sifted"]);
+    run(&["--seed", "6", "--cases", CASES, "--short", "--sifted"]);
+}
+
 /// A loop of two ways: by blocks of which some carry what has run before.
 #[test]
 fn what_blocks_carry_is_charged_and_logged_wherever_they_are_left() {
     // mov ecx, 13; and then, 13 times: test cl, 1; je to the second half; inc eax; mov [rsp-8], eax; jmp; dec edx;
     // mov [rsp-16], edx; then dec ecx; jne back
     let code = "b90d000000 f6c101 7408 ffc0 894424f8 eb06 ffca 895424f0 ffc9 75e9";
-    for mode in [&[][..], &["--accesses"], &["--charged"]] {
+    for mode in [&[][..], &["--accesses"], &["--charged"], &["--sifted"]] {
         run(&[&["--cases", "1", "--code", code], mode].concat());
     }
 }
@@ -65,6 +71,7 @@ fn a_difference_is_told() {
 fn same(code: &str) {
     run(&["--cases", "40", "--code", code]);
     run(&["--cases", "40", "--code", code, "--accesses"]);
+    run(&["--cases", "40", "--code", code, "--sifted"]);
 }
 
 #[test]

@@ -78,6 +78,7 @@ impl Executor {
             }
             _ => return self.illegal(pc),
         }
+        self.thread_moved_on();
         Outcome::Continue
     }
 

@@ -6,11 +6,14 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::FromRawFd;
-use verdict_cache::{BlockId, CodeCache, ONE_OFF_BLOCK_ID};
+use verdict_cache::{BlockId, CodeCache, LoggedBlock, ONE_OFF_BLOCK_ID};
 use verdict_cpu::{Gpr, layout::PAGE};
 use verdict_kernel::{Direction, Mapping, Memory, Role, syscall_buffers};
 use verdict_protocol::Telling;
-use verdict_stream::{Mapped, MemoryUse, RingEnds, RingWriter, StreamWriter, SystemCall};
+use verdict_stream::{
+    Mapped, MemoryUse, RingEnds, RingWriter, Runtime, StreamWriter, SystemCall, noted, runtime_of,
+};
+use verdict_translate::Whose;
 
 /// The executor's end of the stream.
 #[derive(Debug)]
@@ -73,9 +76,23 @@ impl Events {
             executable,
             file: mapping.file.clone(),
         });
-        if let (true, Some((path, offset))) = (executable, &mapping.file) {
+        let file = mapping.file.as_ref().filter(|_| executable);
+        let runtime = file.and_then(|(path, _)| runtime_of(path));
+        let whose = match runtime {
+            None => Whose::Program,
+            Some(Runtime::Loader) => Whose::Loader,
+            Some(Runtime::Library | Runtime::Parallel) => Whose::Runtime,
+        };
+        cache.belongs(start, mapping.end, whose);
+        if let (Some((path, offset)), Whose::Program) = (file, whose) {
+            // What a stub reads is for the loader to keep right.
+            for (start, end) in hooks::stubs(path, *offset, start, mapping.end) {
+                cache.belongs(start, end, Whose::Loader);
+            }
+        }
+        if let Some((path, offset)) = file {
             for (address, name) in hooks::noted_functions(path, *offset, start, mapping.end) {
-                cache.note(address);
+                cache.note(address, noted(name));
                 self.writer.function(address, name);
             }
         }
@@ -83,26 +100,38 @@ impl Events {
 
     /// A block may be logged from now on.
     pub(crate) fn block(&mut self, cache: &CodeCache, block: BlockId) {
-        let logged = cache.logged(block);
-        self.writer.block(
-            block.0,
-            logged.pcs,
-            logged.words,
-            logged.accesses,
-            logged.control,
-        );
+        self.describe(block.0, cache.logged(block));
     }
 
     /// The same for the block that runs once.
     pub(crate) fn one_off(&mut self, cache: &CodeCache) {
-        let logged = cache.logged_one_off();
-        self.writer.block(
-            ONE_OFF_BLOCK_ID,
-            logged.pcs,
-            logged.words,
-            logged.accesses,
-            logged.control,
-        );
+        self.describe(ONE_OFF_BLOCK_ID, cache.logged_one_off());
+    }
+
+    fn describe(&mut self, id: u32, logged: LoggedBlock<'_>) {
+        let (first, sites) = logged.sites;
+        if !sites.is_empty() {
+            self.writer.sites(first, sites);
+        }
+        if let Some(run) = logged.run {
+            self.writer.run(first, run);
+        }
+        if !logged.pcs.is_empty() {
+            self.writer.block(
+                id,
+                logged.pcs,
+                logged.words,
+                logged.accesses,
+                logged.control,
+            );
+        }
+    }
+
+    /// What has passed of what a thread did.
+    pub(crate) fn passed(&mut self, thread: u32, fs_base: u64, words: &[u8]) {
+        if !words.is_empty() {
+            self.writer.passed(thread, fs_base, words);
+        }
     }
 
     /// What a thread has logged.
@@ -285,6 +314,11 @@ impl Executor {
             events.places.resize(threads.max(events.places.len()), None);
             events.places[index] = Some(pc);
         }
+    }
+
+    /// The engine has performed an instruction of the current thread: it goes on after it, as if it had run it itself.
+    pub(crate) fn thread_moved_on(&mut self) {
+        self.thread_paused(self.kernel.current);
     }
 
     /// A thread that is about to free a block frees something else.

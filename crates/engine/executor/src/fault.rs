@@ -124,6 +124,12 @@ impl Executor {
             unsafe { *header |= (u64::from(site.entry.retired) + 1) << 32 };
             context.log_next += 8 * u64::from(site.entry.log_words);
         }
+        if site.is_run {
+            let record = context.passed_next as *mut u64;
+            // SAFETY: there is room for all that a run tells, and this is less.
+            unsafe { *record = verdict_stream::LOST };
+            context.passed_next += 8;
+        }
         context.budget += site.due - i64::from(trapped);
         self.fault = Some(HostFault {
             signal: frame.signal,

@@ -1,6 +1,6 @@
 //! Where the functions are whose calls are told: looked up in the symbols of every file that is mapped to be executed.
 
-use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -46,6 +46,25 @@ pub(crate) fn noted_functions(
         }
     }
     found
+}
+
+/// Guest addresses of the stubs of a file's linkage table, in the part of it that is mapped at `start..end` from `file_offset` on.
+pub(crate) fn stubs(path: &Path, file_offset: u64, start: u64, end: u64) -> Vec<(u64, u64)> {
+    let Ok(bytes) = fs::read(path) else {
+        return Vec::new();
+    };
+    let Ok(binary) = object::File::parse(&*bytes) else {
+        return Vec::new();
+    };
+    let stubs = binary
+        .sections()
+        .filter(|section| section.name().is_ok_and(|name| name.starts_with(".plt")));
+    let here = stubs.filter_map(|section| {
+        let (offset, size) = section.file_range()?;
+        let at = start + offset.checked_sub(file_offset)?;
+        (at + size <= end).then_some((at, at + size))
+    });
+    here.collect()
 }
 
 /// Symbol tables of static programs name versions: `pthread_cond_wait@@GLIBC_2.3.2`.

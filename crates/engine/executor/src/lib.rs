@@ -19,6 +19,7 @@ mod journal;
 mod leave;
 mod looping;
 mod next_access;
+mod passed;
 mod policy;
 mod processes;
 mod properties;
@@ -65,6 +66,8 @@ struct Executor {
     /// Set for an executor that explores.
     explore: Option<explore::Role>,
     log: Option<access_log::AccessLog>,
+    /// Set where accesses are sifted.
+    passed: Option<passed::Passed>,
     /// Where the run is told.
     events: Option<events::Events>,
     /// Instructions left of the current thread's turn.

@@ -101,6 +101,9 @@ impl Executor {
         self.watch = crate::watch::WatchState::default();
         self.single_step = false;
         self.loaded = usize::MAX;
+        if let Some(passed) = &mut self.passed {
+            passed.start_over();
+        }
         (self.switches, self.switches_hash, self.signals) = (0, 0, 0);
         self.preemptions = 0;
         if let Some(events) = &mut self.events {

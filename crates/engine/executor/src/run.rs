@@ -379,6 +379,9 @@ impl Executor {
         }
         let retired = self.store_thread(budget);
         self.thread_paused(self.loaded);
+        if let (Some(passed), false) = (&mut self.passed, matches!(slice, Slice::Done)) {
+            passed.served(self.loaded);
+        }
         if !self.alone {
             self.turn = self.turn.saturating_sub(retired);
         }
@@ -433,6 +436,7 @@ impl Executor {
         }
         write_gs_base(registers.gs_base);
         self.loaded = current;
+        self.sieve_resumes();
     }
 
     /// Takes the registers back and counts what was retired.
@@ -459,6 +463,7 @@ impl Executor {
     }
 
     fn drain_log(&mut self) {
+        self.tell_passed();
         let next = self.context().log_next;
         let thread = &self.kernel.threads[self.loaded];
         let (thread, fs_base) = (thread.id.0, thread.registers.fs_base);
@@ -542,7 +547,11 @@ impl Executor {
             ..LEARNING => SAMPLED,
             _ => u64::MAX,
         };
-        let room = log.map_or(unlogged, |log| log.stretch_max(reserve));
+        let passed = self.passed.as_ref();
+        let room = log
+            .map(|log| log.stretch_max(reserve))
+            .or(passed.map(|passed| passed.stretch_max(reserve)))
+            .unwrap_or(unlogged);
         let left = self.left();
         let more = self.beyond.min(room);
         self.beyond -= more;

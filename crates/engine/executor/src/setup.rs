@@ -90,6 +90,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         AccessChoice::Off => Instrumentation::None,
         AccessChoice::Discard | AccessChoice::Hash => Instrumentation::Accesses,
         AccessChoice::Tell => Instrumentation::Everything,
+        AccessChoice::Sift => Instrumentation::Sifted,
     };
     let lookup = verdict_cpu::entry_points().lookup;
     let mut cache = CodeCache::new(instrumentation, lookup).map_err(|error| error.to_string())?;
@@ -100,8 +101,9 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         moment: None,
     });
     let events = begin_to_tell(&config, &kernel, &mut cache)?;
-    let log = (config.accesses != AccessChoice::Off)
-        .then(|| AccessLog::new(instrumentation, config.accesses == AccessChoice::Hash));
+    let sifts = config.accesses == AccessChoice::Sift;
+    let logs = config.accesses != AccessChoice::Off && !sifts;
+    let log = logs.then(|| AccessLog::new(instrumentation, config.accesses == AccessChoice::Hash));
     Ok(Executor {
         report: ReportWriter::new(borrow(channel.report)),
         turn: config.quantum,
@@ -114,6 +116,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         vfork_parent: None,
         explore,
         log,
+        passed: sifts.then(crate::passed::Passed::new),
         events,
         alone: false,
         beyond: 0,

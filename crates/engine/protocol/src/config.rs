@@ -203,4 +203,6 @@ pub enum AccessLog {
     Hash,
     /// They are logged and told, with all that it takes to find races in them.
     Tell,
+    /// As much of them is told as it takes to see which bytes may race.
+    Sift,
 }

@@ -68,17 +68,9 @@ fn write_access(out: &mut Writer, access: &LoggedAccess) {
     });
     out.u64(access.displacement);
     out.u32(access.size);
-    out.u8(match access.kind {
-        AccessKind::Read => 0,
-        AccessKind::Write => 1,
-        AccessKind::ReadWrite => 2,
-    });
+    write_kind(out, access.kind);
     out.u8(u8::from(access.locked));
-    out.u8(match access.segment {
-        Segment::Flat => 0,
-        Segment::Fs => 1,
-        Segment::Gs => 2,
-    });
+    write_segment(out, access.segment);
     out.u16(access.bit.map_or(NO_WORD, |bit| bit.word));
     out.u16(access.repeat.unwrap_or(NO_WORD));
 }
@@ -90,21 +82,45 @@ fn read_access(from: &mut Reader<'_>) -> Result<LoggedAccess, StreamError> {
         base: word(from.u16()?).map_or(AddressWord::Constant, AddressWord::Logged),
         displacement: from.u64()?,
         size: from.u32()?,
-        kind: match from.u8()? {
-            0 => AccessKind::Read,
-            1 => AccessKind::Write,
-            2 => AccessKind::ReadWrite,
-            _ => return Err(StreamError::Damaged),
-        },
+        kind: read_kind(from)?,
         locked: from.u8()? != 0,
-        segment: match from.u8()? {
-            0 => Segment::Flat,
-            1 => Segment::Fs,
-            2 => Segment::Gs,
-            _ => return Err(StreamError::Damaged),
-        },
+        segment: read_segment(from)?,
         bit: word(from.u16()?).map(|word| BitOffset { word }),
         repeat: word(from.u16()?),
+    })
+}
+
+pub(crate) fn write_kind(out: &mut Writer, kind: AccessKind) {
+    out.u8(match kind {
+        AccessKind::Read => 0,
+        AccessKind::Write => 1,
+        AccessKind::ReadWrite => 2,
+    });
+}
+
+pub(crate) fn read_kind(from: &mut Reader<'_>) -> Result<AccessKind, StreamError> {
+    Ok(match from.u8()? {
+        0 => AccessKind::Read,
+        1 => AccessKind::Write,
+        2 => AccessKind::ReadWrite,
+        _ => return Err(StreamError::Damaged),
+    })
+}
+
+pub(crate) fn write_segment(out: &mut Writer, segment: Segment) {
+    out.u8(match segment {
+        Segment::Flat => 0,
+        Segment::Fs => 1,
+        Segment::Gs => 2,
+    });
+}
+
+pub(crate) fn read_segment(from: &mut Reader<'_>) -> Result<Segment, StreamError> {
+    Ok(match from.u8()? {
+        0 => Segment::Flat,
+        1 => Segment::Fs,
+        2 => Segment::Gs,
+        _ => return Err(StreamError::Damaged),
     })
 }
 

@@ -11,11 +11,15 @@ mod noted;
 mod read;
 mod record;
 mod ring;
+mod runtime;
+mod sites;
 mod write;
 
 pub use block::BlockInfo;
-pub use noted::NOTED_FUNCTIONS;
+pub use noted::{NOTED_FUNCTIONS, noted};
 pub use read::{StreamError, StreamReader};
-pub use record::{Mapped, MemoryUse, Record, SystemCall};
+pub use record::{LOST, Mapped, MemoryUse, Record, SystemCall};
 pub use ring::{RingEnds, RingReader, RingWriter, ring};
+pub use runtime::{Runtime, runtime_of};
+pub use verdict_translate::Site;
 pub use write::StreamWriter;

@@ -2,7 +2,7 @@
 
 use crate::bytes::Reader;
 use crate::record::kind;
-use crate::{Mapped, MemoryUse, Record, SystemCall, block};
+use crate::{Mapped, MemoryUse, Record, SystemCall, block, sites};
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -89,6 +89,19 @@ fn parse<'a>(kind: u32, from: &mut Reader<'a>) -> Result<Record<'a>, StreamError
             thread: from.u32()?,
             fs_base: from.u64()?,
             gs_base: from.u64()?,
+            words: words(from.0)?,
+        },
+        kind::SITES => Record::Sites {
+            first: from.u32()?,
+            sites: from.list(sites::BYTES_MIN, sites::read)?,
+        },
+        kind::RUN => Record::Run {
+            site: from.u32()?,
+            run: sites::read_run(from)?,
+        },
+        kind::PASSED => Record::Passed {
+            thread: from.u32()?,
+            fs_base: from.u64()?,
             words: words(from.0)?,
         },
         kind::MAPPED => Record::Mapped(mapped(from)?),

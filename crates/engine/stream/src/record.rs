@@ -2,6 +2,7 @@
 
 use crate::BlockInfo;
 use std::path::PathBuf;
+use verdict_translate::{Run, Site};
 
 /// One thing that an executor tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +23,29 @@ pub enum Record<'a> {
         /// Its gs base.
         gs_base: u64,
         /// The words of the access log, least significant byte first.
+        words: &'a [[u8; 8]],
+    },
+    /// Sites may be told of from now on, by these numbers.
+    Sites {
+        /// Of the first one.
+        first: u32,
+        /// They.
+        sites: Vec<Site>,
+    },
+    /// The site of this number is this run.
+    Run {
+        /// The site.
+        site: u32,
+        /// What it does.
+        run: Run,
+    },
+    /// A thread has run, and only what was new in what it did is told.
+    Passed {
+        /// Who.
+        thread: u32,
+        /// Its fs base.
+        fs_base: u64,
+        /// Records one after the other, see [`verdict_translate::SiteKind`]; least significant byte first.
         words: &'a [[u8; 8]],
     },
     /// Memory was mapped.
@@ -70,6 +94,9 @@ pub enum Record<'a> {
         pc: u64,
     },
 }
+
+/// In the place of a site's number: what a thread did is not told, since a fault has interrupted it.
+pub const LOST: u64 = u32::MAX as u64;
 
 /// Memory that was mapped.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -122,4 +149,7 @@ pub(crate) mod kind {
     pub(crate) const SYSTEM_CALL: u32 = 7;
     pub(crate) const JUMPED: u32 = 8;
     pub(crate) const WITHHELD: u32 = 9;
+    pub(crate) const SITES: u32 = 10;
+    pub(crate) const PASSED: u32 = 11;
+    pub(crate) const RUN: u32 = 12;
 }

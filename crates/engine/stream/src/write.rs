@@ -3,10 +3,10 @@
 use crate::block::{self, BlockParts};
 use crate::bytes::Writer;
 use crate::record::kind;
-use crate::{Mapped, RingWriter, SystemCall};
+use crate::{Mapped, RingWriter, SystemCall, sites};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use verdict_translate::{ControlMark, LoggedAccess};
+use verdict_translate::{ControlMark, LoggedAccess, Run, Site};
 
 /// Small records are gathered until so many bytes are there.
 const GATHERED_MAX: usize = 64 << 10;
@@ -96,15 +96,45 @@ impl StreamWriter {
         head.u32(thread);
         head.u64(fs_base);
         head.u64(gs_base);
-        self.gathered.extend(kind::LOG.to_le_bytes());
-        let len = head.0.len() + words.len();
+        self.long_record(kind::LOG, &head.0, words);
+    }
+
+    /// [`crate::Record::Sites`].
+    pub fn sites(&mut self, first: u32, sites: &[Site]) {
+        let mut out = Writer::default();
+        out.u32(first);
+        out.count(sites.len());
+        sites.iter().for_each(|site| sites::write(&mut out, site));
+        self.record(kind::SITES, &out.0);
+    }
+
+    /// [`crate::Record::Run`].
+    pub fn run(&mut self, site: u32, run: &Run) {
+        let mut out = Writer::default();
+        out.u32(site);
+        sites::write_run(&mut out, run);
+        self.record(kind::RUN, &out.0);
+    }
+
+    /// [`crate::Record::Passed`], its words as bytes.
+    pub fn passed(&mut self, thread: u32, fs_base: u64, words: &[u8]) {
+        let mut head = Writer::default();
+        head.u32(thread);
+        head.u64(fs_base);
+        self.long_record(kind::PASSED, &head.0, words);
+    }
+
+    /// A record whose last part may be long.
+    fn long_record(&mut self, kind: u32, head: &[u8], rest: &[u8]) {
+        self.gathered.extend(kind.to_le_bytes());
+        let len = head.len() + rest.len();
         self.gathered.extend((len as u32).to_le_bytes());
-        self.gathered.extend(&head.0);
-        if self.gathered.len() + words.len() > GATHERED_MAX {
+        self.gathered.extend(head);
+        if self.gathered.len() + rest.len() > GATHERED_MAX {
             self.flush();
-            self.write(words);
+            self.write(rest);
         } else {
-            self.gathered.extend(words);
+            self.gathered.extend(rest);
         }
     }
 

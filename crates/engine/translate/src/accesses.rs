@@ -17,6 +17,7 @@ use crate::carry::Carried;
 use crate::control::ControlMark;
 use crate::emit::Emitter;
 use crate::operands::{GprSet, free_register, gpr_of, register_of, register_of_32};
+use crate::sieve::Site;
 use crate::used::Used;
 use iced_x86::{
     Code, CodeSize, Instruction, MemoryOperand, OpAccess, OpKind, Register, UsedMemory,
@@ -109,8 +110,8 @@ pub(crate) const SLOT_SCRATCH: usize = 5;
 
 /// Emits the log of one block.
 pub(crate) struct AccessLog {
-    pointer: Gpr,
-    scratch: Gpr,
+    pub(crate) pointer: Gpr,
+    pub(crate) scratch: Gpr,
     block_id: u32,
     in_place: InPlace,
     /// Words that were logged before, and that the log's place does not count yet.
@@ -120,6 +121,8 @@ pub(crate) struct AccessLog {
     bases: Bases,
     pub(crate) accesses: Vec<LoggedAccess>,
     pub(crate) control: Vec<ControlMark>,
+    /// What is told of where the sieve is used.
+    pub(crate) sites: Vec<Site>,
 }
 
 /// How far a path has come with its log.
@@ -127,7 +130,9 @@ pub(crate) struct AccessLog {
 pub(crate) struct LogState {
     /// Words used so far, the header included; 0 if there is none yet.
     pub(crate) words: u16,
-    /// Whether the register for scratch values is borrowed.
+    /// Whether the register for the log's place is borrowed.
+    pointer: bool,
+    /// Whether the register for scratch values is.
     scratch: bool,
 }
 
@@ -171,6 +176,7 @@ impl AccessLog {
             bases: Bases::default(),
             accesses: Vec::new(),
             control: Vec::new(),
+            sites: Vec::new(),
         })
     }
 
@@ -179,15 +185,22 @@ impl AccessLog {
         if self.state.words > 0 {
             return;
         }
-        emit.store(offset::borrowed(SLOT_POINTER), self.pointer);
-        borrowed.lend(SLOT_POINTER, self.pointer);
+        self.borrow_pointer(emit, borrowed);
         emit.load_log_next(self.pointer, self.in_place);
         emit.store_small_at(self.pointer, self.place(0), self.block_id);
         self.state.words = 1;
     }
 
+    /// Borrows the first register.
+    pub(crate) fn borrow_pointer(&mut self, emit: &mut Emitter, borrowed: &mut Borrowed) {
+        if !std::mem::replace(&mut self.state.pointer, true) {
+            emit.store(offset::borrowed(SLOT_POINTER), self.pointer);
+            borrowed.lend(SLOT_POINTER, self.pointer);
+        }
+    }
+
     /// Borrows the other register.
-    fn borrow_scratch(&mut self, emit: &mut Emitter, borrowed: &mut Borrowed) {
+    pub(crate) fn borrow_scratch(&mut self, emit: &mut Emitter, borrowed: &mut Borrowed) {
         if !std::mem::replace(&mut self.state.scratch, true) {
             emit.store(offset::borrowed(SLOT_SCRATCH), self.scratch);
             borrowed.lend(SLOT_SCRATCH, self.scratch);
@@ -247,7 +260,7 @@ impl AccessLog {
 
     /// Restores the registers that were borrowed then.
     pub(crate) fn close(&self, emit: &mut Emitter, then: LogState) {
-        if then.words > 0 {
+        if then.pointer {
             emit.load(self.pointer, offset::borrowed(SLOT_POINTER));
         }
         if then.scratch {
@@ -321,43 +334,8 @@ impl AccessLog {
     }
 
     fn computed_word(&mut self, emit: &mut Emitter, operand: &UsedMemory) -> u16 {
-        let memory = MemoryOperand {
-            segment_prefix: Register::None,
-            base: operand.base(),
-            index: self.wide_index(emit, operand),
-            scale: operand.scale(),
-            displacement: operand.displacement() as i64,
-            // The encoder wants the size of an address; it shortens to what is needed.
-            displ_size: match (operand.displacement(), operand.address_size()) {
-                (0, _) => 0,
-                (_, CodeSize::Code32) => 4,
-                _ => 8,
-            },
-            is_broadcast: false,
-        };
-        let lea = Instruction::with2(Code::Lea_r64_m, register_of(self.scratch), memory)
-            .expect("lea takes any memory operand without a vector index");
-        emit.instruction(&lea)
-            .expect("an operand without rip can be encoded anywhere");
+        compute_address(emit, operand, self.scratch);
         self.append(emit, self.scratch)
-    }
-
-    /// The operand's index as a register that LEA takes: XLAT alone has one of eight bits.
-    fn wide_index(&self, emit: &mut Emitter, operand: &UsedMemory) -> Register {
-        if operand.index() != Register::AL {
-            return operand.index();
-        }
-        let scratch = register_of(self.scratch);
-        let narrow = register_of_32(self.scratch);
-        let extend = Instruction::with2(Code::Movzx_r32_rm8, narrow, Register::AL)
-            .expect("movzx takes any byte register");
-        emit.instruction(&extend)
-            .expect("registers can be encoded anywhere");
-        if operand.base().size() == 4 {
-            narrow
-        } else {
-            scratch
-        }
     }
 
     /// Where the block's word of this number goes, header included, from the log's place on.
@@ -373,13 +351,52 @@ impl AccessLog {
     }
 }
 
+/// Computes the address of an operand, from wherever its segment begins, without touching the flags.
+pub(crate) fn compute_address(emit: &mut Emitter, operand: &UsedMemory, into: Gpr) {
+    let memory = MemoryOperand {
+        segment_prefix: Register::None,
+        base: operand.base(),
+        index: wide_index(emit, operand, into),
+        scale: operand.scale(),
+        displacement: operand.displacement() as i64,
+        // The encoder wants the size of an address; it shortens to what is needed.
+        displ_size: match (operand.displacement(), operand.address_size()) {
+            (0, _) => 0,
+            (_, CodeSize::Code32) => 4,
+            _ => 8,
+        },
+        is_broadcast: false,
+    };
+    let lea = Instruction::with2(Code::Lea_r64_m, register_of(into), memory)
+        .expect("lea takes any memory operand without a vector index");
+    emit.instruction(&lea)
+        .expect("an operand without rip can be encoded anywhere");
+}
+
+/// The operand's index as a register that LEA takes: XLAT alone has one of eight bits.
+fn wide_index(emit: &mut Emitter, operand: &UsedMemory, into: Gpr) -> Register {
+    if operand.index() != Register::AL {
+        return operand.index();
+    }
+    let narrow = register_of_32(into);
+    let extend = Instruction::with2(Code::Movzx_r32_rm8, narrow, Register::AL)
+        .expect("movzx takes any byte register");
+    emit.instruction(&extend)
+        .expect("registers can be encoded anywhere");
+    if operand.base().size() == 4 {
+        narrow
+    } else {
+        register_of(into)
+    }
+}
+
 /// Whether the log is to have an access.
 pub(crate) fn is_logged(
     memory: &UsedMemory,
     instruction: &Instruction,
     level: Instrumentation,
 ) -> bool {
-    let everything = level == Instrumentation::Everything;
+    let everything = level.follows_calls();
     let segment = matches!(memory.segment(), Register::FS | Register::GS);
     let own_segment = segment && !everything;
     let through_rsp =
@@ -387,12 +404,24 @@ pub(crate) fn is_logged(
     let own_stack = through_rsp && (!everything || instruction.is_stack_instruction());
     let vector_index = memory.index().is_vector_register();
     let no_access = matches!(memory.access(), OpAccess::None | OpAccess::NoMemAccess);
-    let hint = instruction.mnemonic() == iced_x86::Mnemonic::Nop;
+    let hint = instruction.mnemonic() == iced_x86::Mnemonic::Nop || is_fence(instruction);
     !(own_segment || own_stack || vector_index || no_access || hint)
 }
 
+/// True if the instruction is a fence as compilers write it: it locks its own stack, and changes nothing there. What lies there
+/// is not atomic for that.
+fn is_fence(instruction: &Instruction) -> bool {
+    use iced_x86::Mnemonic::{Add, Or};
+    instruction.has_lock_prefix()
+        && matches!(instruction.mnemonic(), Or | Add)
+        && instruction.memory_base() == Register::RSP
+        && instruction.memory_index() == Register::None
+        && instruction.op1_kind() != OpKind::Register
+        && instruction.immediate(1) == 0
+}
+
 /// The register with the bit's number, if the instruction tests a bit of memory so.
-fn bit_register(instruction: &Instruction) -> Option<Gpr> {
+pub(crate) fn bit_register(instruction: &Instruction) -> Option<Gpr> {
     use iced_x86::Mnemonic::*;
     let tests = matches!(instruction.mnemonic(), Bt | Bts | Btr | Btc);
     let by_register = instruction.op1_kind() == OpKind::Register;
@@ -402,7 +431,7 @@ fn bit_register(instruction: &Instruction) -> Option<Gpr> {
 }
 
 /// Bytes of one access; the description of a repeated operand has no size of its own.
-fn size_of(memory: &UsedMemory, instruction: &Instruction) -> u32 {
+pub(crate) fn size_of(memory: &UsedMemory, instruction: &Instruction) -> u32 {
     let size = if instruction.is_string_instruction() {
         instruction.memory_size()
     } else {
@@ -411,7 +440,7 @@ fn size_of(memory: &UsedMemory, instruction: &Instruction) -> u32 {
     size.size() as u32
 }
 
-fn kind_of(access: OpAccess) -> AccessKind {
+pub(crate) fn kind_of(access: OpAccess) -> AccessKind {
     match access {
         OpAccess::Write | OpAccess::CondWrite => AccessKind::Write,
         OpAccess::ReadWrite | OpAccess::ReadCondWrite => AccessKind::ReadWrite,

@@ -7,6 +7,8 @@ use crate::carry::{Carried, Shortcut, carried_by};
 use crate::control::ControlMark;
 use crate::guess::Guess;
 use crate::known_flags::KnownFlags;
+use crate::runs::Run;
+use crate::sieve::{Noted, Site, Whose};
 use crate::trace::{Paths, Step, Terminator, Way, Window, decode};
 use crate::used::Used;
 use iced_x86::{Instruction, InstructionInfoFactory};
@@ -25,6 +27,16 @@ pub enum Instrumentation {
     Accesses,
     /// Every access goes to the log, and what it takes to follow the stack of calls (see [`crate::ControlMark`]).
     Everything,
+    /// Only those accesses are told that say something new of a thread's epoch, and calls of noted functions (see
+    /// [`crate::Site`]).
+    Sifted,
+}
+
+impl Instrumentation {
+    /// Whether calls of noted functions are told, and with them whatever a thread may share.
+    pub(crate) fn follows_calls(self) -> bool {
+        matches!(self, Instrumentation::Everything | Instrumentation::Sifted)
+    }
 }
 
 /// How much is translated, and how the code may end.
@@ -81,7 +93,11 @@ pub struct Request<'a> {
     /// instruction, watched or not.
     pub watched: &'a dyn Fn(u64) -> bool,
     /// Whether a function begins at an address whose arguments are to be logged.
-    pub noted: &'a dyn Fn(u64) -> bool,
+    pub noted: &'a dyn Fn(u64) -> Option<Noted>,
+    /// Whose code is at an address.
+    pub whose: &'a dyn Fn(u64) -> Whose,
+    /// The number of the block's first [`Site`]; below 2^30.
+    pub first_site: u32,
 }
 
 /// A direct branch out of a block. Until it is linked it leads to its own stub.
@@ -198,6 +214,10 @@ pub struct Block {
     pub control: Vec<ControlMark>,
     /// With [`Instrumentation::Everything`]: the addresses of the instructions on the path.
     pub pcs: Vec<u64>,
+    /// With [`Instrumentation::Sifted`]: what is told, by its number.
+    pub sites: Vec<Site>,
+    /// If the block is a run, what it does: its site is the first.
+    pub run: Option<Run>,
 }
 
 /// Why a block cannot be made.

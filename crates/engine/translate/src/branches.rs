@@ -1,7 +1,7 @@
 //! How a path leaves a block and comes into it: branches, calls, returns, and the cold code behind them.
 
 use crate::accesses::LogState;
-use crate::block::{Link, Miss, Scope};
+use crate::block::{Instrumentation, Link, Miss, Scope};
 use crate::budget::{Exit, JRCXZ, JUMP_LEN, SHORT_JUMP};
 use crate::builder::Builder;
 use crate::carry::{Carried, Shortcut};
@@ -132,12 +132,10 @@ impl Builder<'_> {
     }
 
     pub(crate) fn terminate(&mut self, number: u16, terminator: &Terminator) {
-        if let Terminator::Branch(branch) = terminator {
-            self.note_control(number, branch);
-        }
-        if let (Some(log), Terminator::Branch(branch)) = (&mut self.log, terminator) {
-            let (used, borrowed) = (&self.used[usize::from(number)], &mut self.borrowed);
-            log.before(&mut self.emit, used, borrowed, number, branch);
+        if let Terminator::Branch(branch) = terminator
+            && self.request.instrumentation != Instrumentation::None
+        {
+            self.before(number, branch);
         }
         if let Some(log) = &self.log {
             self.log_words.push(log.state.words);

@@ -64,7 +64,7 @@ pub(crate) struct Settled {
     carries: Carried,
 }
 
-const CONDITION_ZERO: u8 = 4;
+pub(crate) const CONDITION_ZERO: u8 = 4;
 pub(crate) const CONDITION_NOT_ZERO: u8 = 5;
 pub(crate) const JRCXZ: u8 = 0xe3;
 pub(crate) const SHORT_JUMP: u8 = 0xeb;
@@ -98,6 +98,9 @@ impl Builder<'_> {
 
     /// Leaves for a known guest address after so many instructions of the path.
     pub(crate) fn leave_to(&mut self, exit: Exit) {
+        if self.leave_run(&exit) {
+            return;
+        }
         let Settled { at, carries } = self.settle(exit.retired);
         if matches!(self.request.scope, Scope::OneOff { .. }) {
             self.emit.exit_at(ExitReason::OneOff, exit.target);

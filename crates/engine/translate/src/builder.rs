@@ -15,6 +15,7 @@ use crate::operands::{
     registers_used,
 };
 use crate::pad::emit_pad;
+use crate::runs::RunPlan;
 use crate::trace::{Bytes, Step, Terminator, Window};
 use crate::used::Used;
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Register};
@@ -53,6 +54,10 @@ pub(crate) struct Builder<'a> {
     /// Words of the log that the next charge publishes.
     pub(crate) unpublished: u16,
     pub(crate) log_words: Vec<u16>,
+    /// By number, whether flags are live before an instruction of a path whose accesses are sifted.
+    pub(crate) flags_live: Vec<bool>,
+    /// The path is a run.
+    pub(crate) run: Option<RunPlan>,
     pcs: Vec<u64>,
 }
 
@@ -89,6 +94,8 @@ impl<'a> Builder<'a> {
             log_closed: false,
             unpublished: 0,
             log_words: Vec::new(),
+            flags_live: Vec::new(),
+            run: None,
             pcs: Vec::new(),
         }
     }
@@ -102,6 +109,7 @@ impl<'a> Builder<'a> {
             self.emit.exit_at(ExitReason::Watch, pc);
             return self.finish(vec![(pc, 1)], flags_dead);
         }
+        self.begin_run(steps, terminator);
         self.make_way(steps);
         if self.request.instrumentation != Instrumentation::None {
             self.open_log(steps, terminator);
@@ -154,9 +162,9 @@ impl<'a> Builder<'a> {
 
     fn finish(mut self, ranges: Vec<(u64, u32)>, flags_dead: bool) -> Block {
         self.ahead = on_other_pages(&ranges, &self.ahead);
-        let (accesses, control) = self
+        let (accesses, control, sites) = self
             .log
-            .map(|log| (log.accesses, log.control))
+            .map(|log| (log.accesses, log.control, log.sites))
             .unwrap_or_default();
         Block {
             pc: self.request.pc,
@@ -176,6 +184,8 @@ impl<'a> Builder<'a> {
             log_words: self.log_words,
             control,
             pcs: self.pcs,
+            sites,
+            run: self.run.map(|plan| plan.run),
         }
     }
 
@@ -221,6 +231,10 @@ impl<'a> Builder<'a> {
             .fold(GprSet::default(), |all, used| all.union(used.registers));
         let log = AccessLog::new(used, self.request.block_id, self.in_place, self.carried);
         let mut log = log.expect("the path was cut so that two registers are free");
+        if self.request.instrumentation == Instrumentation::Sifted {
+            log.sites.extend(self.run_site());
+            self.look_at_flags(steps, terminator);
+        }
         if self.request.instrumentation == Instrumentation::Everything {
             // Where the path goes is told, too.
             log.open(&mut self.emit, &mut self.borrowed);
@@ -231,16 +245,7 @@ impl<'a> Builder<'a> {
 
     fn step(&mut self, number: u16, step: &Step) {
         let instruction = step.instruction();
-        self.note_control(number, instruction);
-        if let Some(log) = &mut self.log {
-            log.before(
-                &mut self.emit,
-                &self.used[usize::from(number)],
-                &mut self.borrowed,
-                number,
-                instruction,
-            );
-        }
+        self.before(number, instruction);
         self.mark(instruction.ip(), number);
         if let Some(log) = &self.log {
             self.log_words.push(log.state.words);
@@ -266,11 +271,29 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub(crate) fn note_control(&mut self, number: u16, instruction: &Instruction) {
+    /// Logs or tells what the instruction is about to do.
+    pub(crate) fn before(&mut self, number: u16, instruction: &Instruction) {
+        if self.request.instrumentation == Instrumentation::Sifted {
+            self.sift(number, instruction);
+            return;
+        }
+        self.note_control(number, instruction);
+        if let Some(log) = &mut self.log {
+            log.before(
+                &mut self.emit,
+                &self.used[usize::from(number)],
+                &mut self.borrowed,
+                number,
+                instruction,
+            );
+        }
+    }
+
+    fn note_control(&mut self, number: u16, instruction: &Instruction) {
         if let (Some(log), Instrumentation::Everything) =
             (&mut self.log, self.request.instrumentation)
         {
-            let noted = (self.request.noted)(instruction.ip());
+            let noted = (self.request.noted)(instruction.ip()).is_some();
             let (emit, borrowed) = (&mut self.emit, &mut self.borrowed);
             log.note_control(emit, borrowed, number, instruction, noted);
         }

@@ -48,7 +48,7 @@ impl Emitter {
         self.bytes.extend_from_slice(bytes);
     }
 
-    fn imm32(&mut self, value: u32) {
+    pub(crate) fn imm32(&mut self, value: u32) {
         self.raw(&value.to_le_bytes());
     }
 
@@ -72,7 +72,7 @@ impl Emitter {
     }
 
     /// ModRM and displacement for `[base + displacement]`, as short as it goes; base any register but rsp and r12.
-    fn based(&mut self, reg: u8, base: u8, displacement: i32) {
+    pub(crate) fn based(&mut self, reg: u8, base: u8, displacement: i32) {
         debug_assert!(base & 7 != 4, "rsp and r12 need a SIB");
         let modrm = (reg & 7) << 3 | (base & 7);
         match i8::try_from(displacement) {

@@ -3,7 +3,7 @@
 //! Scans a bounded number of instructions along fall-through and direct jumps. The answer "dead" is exact:
 //! every path that was followed overwrites all six flags before it reads any. Everything else counts as live.
 
-use crate::trace::{Step, Window};
+use crate::trace::{Known, Step, Way, Window};
 use iced_x86::{FlowControl, Instruction, Mnemonic, RflagsBits};
 use verdict_cpu::layout::PAGE;
 
@@ -46,6 +46,42 @@ pub(crate) fn last_dead_point(steps: &[Step]) -> Option<usize> {
         }
     }
     None
+}
+
+/// Before which steps of a path, and before what ends it, flags are live; `after`: whether they are where the path ends. Ways off the path
+/// are asked about.
+pub(crate) fn live_before(
+    steps: &[Step],
+    end: Option<&Instruction>,
+    after: bool,
+    mut dead_at: impl FnMut(u64) -> bool,
+) -> Vec<bool> {
+    let read = |instruction: &Instruction| instruction.rflags_read() & ARITHMETIC;
+    let mut live = if after { ARITHMETIC } else { 0 } | end.map_or(0, read);
+    let mut all = vec![live != 0];
+    for step in steps.iter().rev() {
+        match step {
+            Step::Conditional { branch, follows } => {
+                let other = match follows {
+                    Way::Taken => branch.next_ip(),
+                    Way::FallsThrough => branch.near_branch_target(),
+                };
+                if live != ARITHMETIC && !dead_at(other) {
+                    live = ARITHMETIC;
+                }
+            }
+            Step::Expected {
+                known: Known::Called | Known::Guessed,
+                ..
+            } => live = ARITHMETIC,
+            _ => {}
+        }
+        let instruction = step.instruction();
+        live = live & !surely_overwritten(instruction) | read(instruction);
+        all.push(live != 0);
+    }
+    all.reverse();
+    all
 }
 
 /// Looks ahead from the end of a path, and keeps in mind which code it has read.

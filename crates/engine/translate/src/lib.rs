@@ -32,6 +32,8 @@ mod known_flags;
 mod operands;
 mod pad;
 mod returns;
+mod runs;
+mod sieve;
 mod trace;
 mod used;
 
@@ -46,6 +48,8 @@ pub use control::{ARGUMENT_REGISTERS, ControlMark, ControlStep};
 pub use guess::Guess;
 pub use known_flags::KnownFlags;
 pub use pad::{Pad, indirect_pad, prelude};
+pub use runs::{RUN_VALUES_MAX, Run, RunAccess};
+pub use sieve::{EPOCH, Noted, Site, SiteKind, Whose};
 pub use trace::{Paths, Way};
 
 /// Most words that one guest instruction can add to the access log, a block header included.
@@ -56,5 +60,7 @@ pub fn log_words_per_instruction_max(instrumentation: Instrumentation) -> u64 {
         Instrumentation::Accesses => 4,
         // The first instruction of a noted function: its arguments, the stack pointer, the return address.
         Instrumentation::Everything => 12,
+        // The same, which may repeat a MOVS.
+        Instrumentation::Sifted => 16,
     }
 }

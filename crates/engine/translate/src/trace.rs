@@ -236,9 +236,11 @@ impl Rounds {
         };
         let fits = steps + round.0 <= request.paths.instructions_max()
             && branches + round.1 <= request.paths.branches_max();
-        let enough = request.instrumentation == Instrumentation::None
-            && self.count >= ROUNDS
-            && steps >= ROUNDS_LEN;
+        let unlogged = matches!(
+            request.instrumentation,
+            Instrumentation::None | Instrumentation::Sifted
+        );
+        let enough = unlogged && self.count >= ROUNDS && steps >= ROUNDS_LEN;
         enough || !fits
     }
 }

@@ -1,7 +1,7 @@
 //! What the instructions of a logged path use: looked up once for each, since that takes longer than to decode it.
 
 use crate::accesses::is_logged;
-use crate::block::{Instrumentation, Request};
+use crate::block::Request;
 use crate::control::registers_noted;
 use crate::operands::{GprSet, registers_of};
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, UsedMemory};
@@ -25,8 +25,8 @@ impl Used {
         let level = request.instrumentation;
         let info = info.info(instruction);
         let mut registers = registers_of(info);
-        if level == Instrumentation::Everything {
-            let noted = (request.noted)(instruction.ip());
+        if level.follows_calls() {
+            let noted = (request.noted)(instruction.ip()).is_some();
             registers = registers.union(registers_noted(instruction, noted));
         }
         let logged = |memory: &&UsedMemory| is_logged(memory, instruction, level);

@@ -9,8 +9,8 @@ use verdict_launch::{Ending, GuestOutput, LaunchOptions, SignalPolicy};
 use verdict_observe::{CloserLook, SyncSummary};
 use verdict_protocol::ExecutorConfig;
 use verdict_races::{
-    DetectRequest, Detected, Locks, OwnRecording, ProgramError, Run, detect_program, look_closer,
-    to_findings,
+    DetectRequest, Detected, FirstLook, Locks, OwnRecording, ProgramError, Run, detect_program,
+    look_closer, to_findings,
 };
 use verdict_report::{ReportOptions, findings_text};
 
@@ -88,6 +88,10 @@ fn look(
         algorithms: &algorithms,
         by: pair_by(args),
         locks: Locks::Seen,
+        first_look: match args.explain_sync {
+            true => FirstLook::Whole,
+            false => FirstLook::Sifted,
+        },
     };
     let mut progress = Progress::new(context);
     let detected = detect_program(&request, &mut |seen| {
@@ -149,7 +153,7 @@ fn failed(error: ProgramError) -> CliError {
     match error {
         ProgramError::Launch(error) => CliError::cannot_run(error),
         ProgramError::Detect(error) => CliError::cannot_run(error),
-        ProgramError::Again { .. } => CliError::cannot_run(error),
+        ProgramError::Whole { .. } | ProgramError::Again { .. } => CliError::cannot_run(error),
     }
 }
 

@@ -6,7 +6,7 @@ use verdict_detect::PairBy;
 use verdict_launch::{GuestOutput, LaunchOptions};
 use verdict_protocol::{ExecutorConfig, Mode};
 use verdict_races::{
-    DetectRequest, Locks, ProgramError, Run, detect_program, look_closer, to_findings,
+    DetectRequest, FirstLook, Locks, ProgramError, Run, detect_program, look_closer, to_findings,
 };
 use verdict_results::Stage;
 
@@ -50,6 +50,7 @@ pub(super) fn detect(work: &Work) -> Result<(), CliError> {
         algorithms: predictions::algorithms(info.instructions),
         by: PairBy::Site,
         locks: Locks::Seen,
+        first_look: FirstLook::Sifted,
     };
     let detected = detect_program(&request, &mut |seen| {
         work.display.done(&format!("{seen} bytes of what happened"));
@@ -57,7 +58,7 @@ pub(super) fn detect(work: &Work) -> Result<(), CliError> {
     let detected = detected.map_err(|error| match error {
         ProgramError::Launch(error) => CliError::cannot_run(error),
         ProgramError::Detect(error) => CliError::cannot_run(error),
-        ProgramError::Again { .. } => CliError::cannot_run(error),
+        ProgramError::Whole { .. } | ProgramError::Again { .. } => CliError::cannot_run(error),
     })?;
     work.display.clear();
     accept_guest_errors(ending::to_exit(&detected.ending, &request.launch))?;

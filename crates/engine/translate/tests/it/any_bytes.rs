@@ -17,7 +17,11 @@ fn addresses() -> impl Strategy<Value = u64> {
 }
 
 fn instrumentations() -> impl Strategy<Value = Instrumentation> {
-    prop_oneof![Just(Instrumentation::None), Just(Instrumentation::Accesses)]
+    prop_oneof![
+        Just(Instrumentation::None),
+        Just(Instrumentation::Accesses),
+        Just(Instrumentation::Sifted),
+    ]
 }
 
 fn scopes() -> impl Strategy<Value = Scope> {

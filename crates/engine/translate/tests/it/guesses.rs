@@ -59,7 +59,9 @@ fn block_with(
         known_flags: &KnownFlags::default(),
         usual_way: &|_| None,
         watched: &|_| false,
-        noted: &|_| false,
+        noted: &|_| None,
+        whose: &|_| verdict_translate::Whose::Program,
+        first_site: 1024,
     })
     .expect("there is code")
 }

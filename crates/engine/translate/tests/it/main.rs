@@ -67,6 +67,8 @@ fn translate_watched(
         known_flags: &KnownFlags::default(),
         usual_way: &|_| None,
         watched,
-        noted: &|_| false,
+        noted: &|_| None,
+        whose: &|_| verdict_translate::Whose::Program,
+        first_site: 1024,
     })
 }

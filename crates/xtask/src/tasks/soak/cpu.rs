@@ -29,6 +29,7 @@ pub(crate) fn run_for(args: &Args) -> Result<(), String> {
             &["--accesses"][..],
             &["--charged", "--short"][..],
             &["--charged", "--accesses"][..],
+            &["--charged", "--sifted"][..],
         ] {
             let mut command = cargo();
             command

@@ -1,0 +1,674 @@
+//! The sieve: of all accesses of a thread, only those are told that say something new of its epoch.
+//!
+//! An epoch is what a thread does between two of its operations that others can wait for. Whoever asks which bytes may race needs
+//! to know of each byte once an epoch: an access that repeats another one of its thread in its epoch races with nothing that the other
+//! one does not race with. So there are tables, one for each size, for reads and writes, and for whose code it is, in which an entry
+//! says that an access to exactly this address was told in this epoch. What is found there costs eight instructions and is
+//! not told. Entries forget each other, but never remember what was not told.
+//!
+//! An epoch is a number in the upper bits of a key, to which the address is added. Epochs begin anew where a thread gives others something to wait for: when a noted function that does
+//! so returns, at a LOCK instruction, at a write to memory that any such instruction has touched, and at whatever the engine does
+//! for the thread. Within noted functions that hide what they do, a thread is in an epoch that all share.
+//!
+//! Loops that go through memory would pass all the time: see [`crate::runs`].
+//!
+//! Told is a record of words: the number of a [`Site`], then what [`SiteKind`] says.
+
+use crate::accesses::{
+    AccessKind, AccessLog, Segment, bit_register, compute_address, kind_of, size_of,
+};
+use crate::block::{Borrowed, Request, Scope};
+use crate::budget::{CONDITION_NOT_ZERO, CONDITION_ZERO, JRCXZ, JUMP_LEN, SHORT_JUMP};
+use crate::builder::Builder;
+use crate::control::ARGUMENT_REGISTERS;
+use crate::emit::{Emitter, Forward};
+use crate::flags;
+use crate::operands::gpr_of;
+use crate::trace::{Step, Terminator};
+use iced_x86::{FlowControl, Instruction, Mnemonic, Register, UsedMemory};
+use verdict_cpu::layout::{ATOMIC_MARKS, ATOMIC_MARKS_LEN, SIEVE, SIEVE_LEN};
+use verdict_cpu::{Gpr, offset};
+
+/// What one epoch has more than the one before, and the first of all, which all threads share: below it there is room for any address of
+/// the guest.
+pub const EPOCH: u64 = 1 << 47;
+
+/// Something that is told, and where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Site {
+    /// Address of the instruction.
+    pub pc: u64,
+    /// What.
+    pub what: SiteKind,
+}
+
+/// What is told at a site.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SiteKind {
+    /// An access: its address, and of a repeated one how often it is made.
+    Access {
+        /// Bytes; 0 where only the CPU's state decides (XSAVE).
+        size: u32,
+        /// Direction.
+        kind: AccessKind,
+        /// LOCK prefix, or XCHG with memory.
+        locked: bool,
+        /// What the address counts from.
+        segment: Segment,
+        /// A repeated string instruction.
+        repeated: bool,
+        /// A bit test that reaches beyond its operand: the address is not known.
+        far_bit: bool,
+    },
+    /// A noted function begins: the return address, then its first arguments, in the order of [`ARGUMENT_REGISTERS`].
+    Entry {
+        /// How many.
+        arguments: u8,
+    },
+    /// A noted function returns: its result.
+    Return,
+    /// A loop has run, see [`crate::Run`].
+    Run,
+}
+
+impl SiteKind {
+    /// Words of a record, the site's number included; of a run's, those that are always there.
+    pub fn words(&self) -> usize {
+        match self {
+            SiteKind::Access { repeated: true, .. } => 3,
+            SiteKind::Access { .. } | SiteKind::Return => 2,
+            SiteKind::Entry { arguments } => 2 + usize::from(*arguments),
+            SiteKind::Run => 1,
+        }
+    }
+}
+
+/// What a noted function means for whoever calls it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Noted {
+    /// What it does is nobody's business.
+    pub hides: bool,
+    /// When it has returned, others may have been given something to wait for, or memory means something else than before.
+    pub ends_epoch: bool,
+    /// Its first argument points to something atomic.
+    pub atomic: bool,
+    /// How many of its arguments matter.
+    pub arguments: u8,
+}
+
+/// Whose code it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whose {
+    /// The program's, or that of a library that is not listed.
+    Program,
+    /// The language's runtime.
+    Runtime,
+    /// The dynamic loader: what it accesses is not told.
+    Loader,
+}
+
+/// Sizes that have tables: 1, 2, 4 and so on.
+const SIZES: u32 = 7;
+/// The largest of them.
+const SIZE_MAX: u32 = 1 << (SIZES - 1);
+/// Bytes of an entry in the list of noted functions: the negative stack pointer, and the epoch to go on in. Its first entry stands
+/// for the end of memory.
+const NOTED_ENTRY: i32 = 16;
+const CONDITION_BELOW: u8 = 2;
+
+/// Where accesses of a kind are looked up.
+#[derive(Clone, Copy)]
+struct Entries {
+    table: u32,
+    count: u64,
+    /// Bits of an address that neighbours differ in.
+    shift: u32,
+    is_write: bool,
+    whose: Whose,
+}
+
+/// Entries of tables for sizes that programs use most, and of others; powers of two.
+const MANY: u64 = 1 << 21;
+const FEW: u64 = 1 << 18;
+/// The sizes of the first.
+const USUAL: [u32; 2] = [4, 8];
+const _: () = assert!(8 * (4 * MANY + 4 * SIZES as u64 * FEW) <= SIEVE_LEN);
+
+impl Entries {
+    fn of(size: u32, is_write: bool, whose: Whose) -> Entries {
+        let shift = size.ilog2();
+        let kind = u64::from(is_write);
+        let (count, first) = match USUAL.iter().position(|usual| *usual == size) {
+            Some(at) if whose == Whose::Program => (MANY, (2 * at as u64 + kind) * MANY),
+            _ => {
+                let number = 4 * u64::from(shift) + 2 * kind + u64::from(whose != Whose::Program);
+                (FEW, 4 * MANY + number * FEW)
+            }
+        };
+        Entries {
+            table: (SIEVE + 8 * first) as u32,
+            count,
+            shift,
+            is_write,
+            whose,
+        }
+    }
+
+    /// Where it says whether accesses of this code are told.
+    fn step(&self) -> u32 {
+        match self.whose {
+            Whose::Program => offset::PASSED_STEP,
+            _ => offset::RUNTIME_STEP,
+        }
+    }
+}
+
+impl Builder<'_> {
+    /// Finds out where the sieve may use the flags.
+    pub(crate) fn look_at_flags(&mut self, steps: &[Step], terminator: &Terminator) {
+        // One-off blocks are kept for as long as their own code is the same: what comes after them does not count.
+        let looks_ahead = matches!(self.request.scope, Scope::Cached { .. });
+        let next = match terminator {
+            Terminator::Next(pc) => Some(*pc),
+            Terminator::Branch(branch) => match branch.flow_control() {
+                FlowControl::UnconditionalBranch | FlowControl::Call => {
+                    Some(branch.near_branch_target())
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let mut dead_at = |pc: u64| looks_ahead && self.flags_dead_at(pc);
+        let after = !next.is_some_and(&mut dead_at);
+        let end = match terminator {
+            Terminator::Branch(branch) => Some(branch),
+            _ => None,
+        };
+        self.flags_live = flags::live_before(steps, end, after, dead_at);
+    }
+
+    /// Tells what is to be told before an instruction runs.
+    pub(crate) fn sift(&mut self, number: u16, instruction: &Instruction) {
+        let Some(log) = &mut self.log else { return };
+        if self.run.is_some() {
+            return;
+        }
+        let live = self.flags_live[usize::from(number)];
+        let pc = instruction.ip();
+        let cold = match self.request.scope {
+            Scope::Cached { .. } => Some(&mut self.cold),
+            Scope::OneOff { .. } => None,
+        };
+        let mut sieve = Sieve {
+            first_site: self.request.first_site,
+            log,
+            emit: &mut self.emit,
+            cold,
+            borrowed: &mut self.borrowed,
+        };
+        let noted = (self.request.noted)(pc);
+        let used = &self.used[usize::from(number)];
+        let whose = (self.request.whose)(pc);
+        let tells = whose != Whose::Loader
+            && !used.memory.is_empty()
+            && !is_constant_jump(self.request, instruction);
+        if noted.is_some() || tells {
+            sieve.borrow_registers();
+            if live {
+                sieve.keep_flags();
+            }
+            if let Some(noted) = noted {
+                sieve.enters(pc, noted);
+            }
+            if tells {
+                for operand in &used.memory {
+                    sieve.access(instruction, operand, whose);
+                }
+            }
+            if live {
+                sieve.restore_flags();
+            }
+        }
+        if instruction.flow_control() == FlowControl::Return {
+            sieve.borrow_registers();
+            sieve.returns(pc);
+        }
+    }
+}
+
+pub(crate) fn is_locked(instruction: &Instruction) -> bool {
+    instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg
+}
+
+/// True if the instruction jumps through a word that does not change: nobody can race with that.
+fn is_constant_jump(request: &Request<'_>, instruction: &Instruction) -> bool {
+    let jumps = matches!(
+        instruction.flow_control(),
+        FlowControl::IndirectBranch | FlowControl::IndirectCall
+    );
+    jumps
+        && instruction.memory_base() == Register::RIP
+        && (request.constant_word)(instruction.ip_rel_memory_address()).is_some()
+}
+
+/// Emits what tells of one instruction.
+struct Sieve<'a> {
+    first_site: u32,
+    log: &'a mut AccessLog,
+    emit: &'a mut Emitter,
+    /// Where code goes that seldom runs; `None` if it has to stay.
+    cold: Option<&'a mut Emitter>,
+    borrowed: &'a mut Borrowed,
+}
+
+impl Sieve<'_> {
+    /// The two registers that the block does not use.
+    fn registers(&self) -> (Gpr, Gpr) {
+        (self.log.pointer, self.log.scratch)
+    }
+
+    fn borrow_registers(&mut self) {
+        self.log.borrow_pointer(self.emit, self.borrowed);
+        self.log.borrow_scratch(self.emit, self.borrowed);
+    }
+
+    fn site(&mut self, pc: u64, what: SiteKind) -> u32 {
+        let number = self.first_site + self.log.sites.len() as u32;
+        self.log.sites.push(Site { pc, what });
+        number
+    }
+
+    /// Puts the arithmetic flags aside.
+    fn keep_flags(&mut self) {
+        let (first, _) = self.registers();
+        self.emit.copy(first, Gpr::Rax);
+        self.emit.raw(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+        self.emit.store(offset::KEPT_FLAGS, Gpr::Rax);
+        self.emit.copy(Gpr::Rax, first);
+    }
+
+    fn restore_flags(&mut self) {
+        let (first, _) = self.registers();
+        self.emit.copy(first, Gpr::Rax);
+        self.emit.load(Gpr::Rax, offset::KEPT_FLAGS);
+        self.emit.raw(&[0x04, 0x7f, 0x9e]); // add al, 0x7f, which overflows if al is 1; sahf
+        self.emit.copy(Gpr::Rax, first);
+    }
+
+    /// Changes the flags.
+    fn access(&mut self, instruction: &Instruction, operand: &UsedMemory, whose: Whose) {
+        // The same prefixes mean other things elsewhere (XACQUIRE, XRELEASE, BND).
+        let repeated = instruction.is_string_instruction()
+            && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
+        let locked = is_locked(instruction);
+        let far_bit = bit_register(instruction).is_some();
+        let (size, kind) = (size_of(operand, instruction), kind_of(operand.access()));
+        let what = SiteKind::Access {
+            size,
+            kind,
+            locked,
+            segment: match operand.segment() {
+                Register::FS => Segment::Fs,
+                Register::GS => Segment::Gs,
+                _ => Segment::Flat,
+            },
+            repeated,
+            far_bit,
+        };
+        let site = self.site(instruction.ip(), what);
+        let (first, _) = self.registers();
+        if gpr_of(operand.base()).is_none() && operand.index() == Register::None {
+            self.emit.load_value(first, operand.displacement());
+        } else {
+            compute_address(self.emit, operand, first);
+        }
+        if size.is_power_of_two() && size <= SIZE_MAX && !(repeated || locked || far_bit) {
+            let is_write = kind != AccessKind::Read;
+            self.look_up(site, Entries::of(size, is_write, whose));
+        } else {
+            self.tell(site, locked, repeated, whose);
+        }
+    }
+
+    /// The address is in the first register: tells it, unless it is in the table.
+    fn look_up(&mut self, site: u32, entries: Entries) {
+        let (first, second) = self.registers();
+        let Entries {
+            table,
+            count,
+            shift,
+            ..
+        } = entries;
+        let emit = &mut *self.emit;
+        emit.load(second, offset::EPOCH);
+        emit.add(second, first);
+        emit.copy(first, second);
+        emit.slot(first, shift, count);
+        emit.compare_entry(second, first, table);
+        self.out_of_line(|emit| {
+            emit.store_entry(first, table, second);
+            emit.subtract_from(second, offset::EPOCH);
+            emit.load(first, offset::PASSED_NEXT);
+            emit.store_small_at(first, 0, site);
+            emit.store_at(first, 8, second);
+            emit.add_from(first, entries.step());
+            emit.store(offset::PASSED_NEXT, first);
+            emit.copy(first, second);
+            emit.slot(first, 3, ATOMIC_MARKS_LEN);
+            emit.is_marked(first);
+            let plain = emit.jump_if(CONDITION_ZERO);
+            // What is atomic is told each time.
+            emit.load(first, offset::EPOCH);
+            emit.add(first, second);
+            emit.slot(first, shift, count);
+            emit.load_value(second, 0);
+            emit.store_entry(first, table, second);
+            if entries.is_write {
+                let hidden = emit.jump_if_hidden(first);
+                emit.next_epoch(first, second);
+                emit.bind(hidden);
+            }
+            emit.bind(plain);
+        });
+    }
+
+    /// The flags say whether the code that is made runs: it does if they are not zero.
+    fn out_of_line(&mut self, make: impl FnOnce(&mut Emitter)) {
+        match &mut self.cold {
+            Some(cold) => {
+                self.emit.jump_if_to(CONDITION_NOT_ZERO, cold.here());
+                make(cold);
+                cold.jump_to(self.emit.here());
+            }
+            None => {
+                let over = self.emit.jump_if(CONDITION_ZERO);
+                make(self.emit);
+                self.emit.bind(over);
+            }
+        }
+    }
+
+    /// The address is in the first register: tells it.
+    fn tell(&mut self, site: u32, locked: bool, repeated: bool, whose: Whose) {
+        let (first, second) = self.registers();
+        let emit = &mut *self.emit;
+        let hidden = (whose != Whose::Program).then(|| emit.jump_if_hidden(second));
+        // Only what the program itself does makes memory atomic.
+        if locked && whose == Whose::Program {
+            emit.copy(second, first);
+            emit.slot(second, 3, ATOMIC_MARKS_LEN);
+            emit.mark_atomic(second);
+        }
+        emit.load(second, offset::PASSED_NEXT);
+        emit.store_small_at(second, 0, site);
+        emit.store_at(second, 8, first);
+        if repeated {
+            emit.store_at(second, 16, Gpr::Rcx);
+        }
+        emit.lea_self(second, if repeated { 24 } else { 16 });
+        emit.store(offset::PASSED_NEXT, second);
+        if locked {
+            emit.next_epoch(first, second);
+        }
+        if let Some(hidden) = hidden {
+            emit.bind(hidden);
+        }
+    }
+
+    /// A noted function begins. Changes the flags.
+    fn enters(&mut self, pc: u64, noted: Noted) {
+        let Noted { arguments, .. } = noted;
+        let site = self.site(pc, SiteKind::Entry { arguments });
+        let (first, second) = self.registers();
+        let emit = &mut *self.emit;
+        // Functions that were left without a return are below the stack pointer, or where this one is.
+        emit.load(first, offset::NOTED_TOP);
+        let again = emit.offset();
+        emit.load_at(second, first, 0);
+        emit.negate(second);
+        emit.compare_stack_pointer(second);
+        let found = emit.jump_if(CONDITION_BELOW);
+        emit.leave_noted(first, second);
+        emit.load(first, offset::NOTED_TOP);
+        emit.jump_back(again);
+        emit.bind(found);
+        // What a function that hides does is hidden.
+        let hidden = emit.jump_if_hidden(second);
+        if noted.hides {
+            emit.enter_noted(first, second);
+        }
+        emit.load(first, offset::PASSED_NEXT);
+        emit.store_small_at(first, 0, site);
+        emit.load_stack_top(second);
+        emit.store_at(first, 8, second);
+        let mut at = 16;
+        for argument in ARGUMENT_REGISTERS.iter().take(usize::from(arguments)) {
+            emit.store_at(first, at, *argument);
+            at += 8;
+        }
+        emit.lea_self(first, at);
+        emit.store(offset::PASSED_NEXT, first);
+        if noted.atomic {
+            emit.copy(first, ARGUMENT_REGISTERS[0]);
+            emit.slot(first, 3, ATOMIC_MARKS_LEN);
+            emit.mark_atomic(first);
+        }
+        if noted.ends_epoch {
+            emit.next_epoch(first, second);
+        }
+        if noted.hides {
+            // The epoch to go on in; meanwhile it is another one.
+            emit.load(first, offset::EPOCH);
+            emit.load(second, offset::NOTED_TOP);
+            emit.store_at(second, 8, first);
+            emit.load_value(first, EPOCH);
+            emit.store(offset::EPOCH, first);
+            emit.store_value(offset::RUNTIME_STEP, 0);
+        }
+        emit.bind(hidden);
+    }
+
+    /// A function returns: perhaps the innermost noted one. Leaves the flags alone.
+    fn returns(&mut self, pc: u64) {
+        let site = self.site(pc, SiteKind::Return);
+        let (first, second) = self.registers();
+        let emit = &mut *self.emit;
+        emit.copy(first, Gpr::Rcx);
+        emit.load(Gpr::Rcx, offset::NOTED_TOP);
+        emit.load_at(Gpr::Rcx, Gpr::Rcx, 0);
+        emit.raw(&[0x48, 0x8d, 0x0c, 0x0c]); // lea rcx, [rsp + rcx]
+        let make = |emit: &mut Emitter| {
+            emit.load(second, offset::PASSED_NEXT);
+            emit.store_small_at(second, 0, site);
+            emit.store_at(second, 8, Gpr::Rax);
+            emit.lea_self(second, 16);
+            emit.store(offset::PASSED_NEXT, second);
+            emit.load(second, offset::NOTED_TOP);
+            emit.leave_noted(second, Gpr::Rcx);
+        };
+        match &mut self.cold {
+            Some(cold) => {
+                emit.raw(&[JRCXZ, 2, SHORT_JUMP, JUMP_LEN]);
+                emit.jump_to(cold.here());
+                make(cold);
+                cold.jump_to(emit.here());
+            }
+            None => {
+                emit.raw(&[JRCXZ, JUMP_LEN]);
+                let over = emit.jump();
+                make(emit);
+                emit.bind(over);
+            }
+        }
+        emit.copy(Gpr::Rcx, first);
+    }
+}
+
+/// Instructions that nothing else needs.
+impl Emitter {
+    /// REX.W with the upper bits of a ModRM's registers.
+    fn wide(&mut self, reg: Gpr, rm: Gpr, opcode: u8) {
+        let (reg, rm) = (reg as u8, rm as u8);
+        self.raw(&[0x48 | (reg >> 3) << 2 | rm >> 3, opcode]);
+        self.raw(&[0xc0 | (reg & 7) << 3 | (rm & 7)]);
+    }
+
+    /// `mov to, from`
+    fn copy(&mut self, to: Gpr, from: Gpr) {
+        self.wide(from, to, 0x89);
+    }
+
+    /// `add to, from`; changes the flags.
+    fn add(&mut self, to: Gpr, from: Gpr) {
+        self.wide(from, to, 0x01);
+    }
+
+    /// `neg reg`; changes the flags.
+    fn negate(&mut self, reg: Gpr) {
+        self.raw(&[0x48 | (reg as u8) >> 3, 0xf7, 0xd8 | (reg as u8 & 7)]);
+    }
+
+    /// `cmp rsp, reg`; changes the flags.
+    fn compare_stack_pointer(&mut self, reg: Gpr) {
+        self.wide(reg, Gpr::Rsp, 0x39);
+    }
+
+    /// `shr reg, by`; changes the flags.
+    fn shift_right(&mut self, reg: Gpr, by: u32) {
+        self.raw(&[
+            0x48 | (reg as u8) >> 3,
+            0xc1,
+            0xe8 | (reg as u8 & 7),
+            by as u8,
+        ]);
+    }
+
+    /// An address becomes the number of its entry; changes the flags.
+    fn slot(&mut self, reg: Gpr, shift: u32, entries: u64) {
+        if shift > 0 {
+            self.shift_right(reg, shift);
+        }
+        if reg as u8 >= 8 {
+            self.raw(&[0x41]);
+        }
+        self.raw(&[0x81, 0xe0 | (reg as u8 & 7)]); // and reg32, imm32
+        self.imm32(entries as u32 - 1);
+    }
+
+    /// ModRM, SIB and displacement of `[table + 8 * index]`.
+    fn entry(&mut self, reg: Gpr, index: Gpr, table: u32, opcode: u8) {
+        let (reg, index) = (reg as u8, index as u8);
+        self.raw(&[0x48 | (reg >> 3) << 2 | (index >> 3) << 1, opcode]);
+        self.raw(&[(reg & 7) << 3 | 0b100, 0b11 << 6 | (index & 7) << 3 | 0b101]);
+        self.imm32(table);
+    }
+
+    /// `cmp reg, [table + 8 * index]`; changes the flags.
+    fn compare_entry(&mut self, reg: Gpr, index: Gpr, table: u32) {
+        self.entry(reg, index, table, 0x3b);
+    }
+
+    /// `mov [table + 8 * index], reg`
+    fn store_entry(&mut self, index: Gpr, table: u32, reg: Gpr) {
+        self.entry(reg, index, table, 0x89);
+    }
+
+    /// ModRM and displacement of `[marks + reg]`, with an opcode of bytes.
+    fn at_mark(&mut self, reg: Gpr, opcode: u8, extension: u8) {
+        let reg = reg as u8;
+        if reg >= 8 {
+            self.raw(&[0x41]);
+        }
+        self.raw(&[opcode, 0x80 | extension << 3 | (reg & 7)]);
+        self.imm32(ATOMIC_MARKS as u32);
+    }
+
+    /// `cmp byte [marks + reg], 0`; changes the flags.
+    fn is_marked(&mut self, reg: Gpr) {
+        self.at_mark(reg, 0x80, 7);
+        self.raw(&[0]);
+    }
+
+    /// `mov byte [marks + reg], 1`
+    fn mark_atomic(&mut self, reg: Gpr) {
+        self.at_mark(reg, 0xc6, 0);
+        self.raw(&[1]);
+    }
+
+    /// `add reg, [absolute]`; changes the flags.
+    fn add_from(&mut self, reg: Gpr, address: u32) {
+        self.raw(&[0x48 | (reg as u8 >> 3) << 2, 0x03]);
+        self.absolute(reg as u8, address, 0);
+    }
+
+    /// `cmp reg, [absolute]`; changes the flags.
+    fn compare_from(&mut self, reg: Gpr, address: u32) {
+        self.raw(&[0x48 | (reg as u8 >> 3) << 2, 0x3b]);
+        self.absolute(reg as u8, address, 0);
+    }
+
+    /// `sub reg, [absolute]`; changes the flags.
+    fn subtract_from(&mut self, reg: Gpr, address: u32) {
+        self.raw(&[0x48 | (reg as u8 >> 3) << 2, 0x2b]);
+        self.absolute(reg as u8, address, 0);
+    }
+
+    /// `mov reg, [base + displacement]`; base any register but rsp and r12.
+    fn load_at(&mut self, reg: Gpr, base: Gpr, displacement: i32) {
+        let (reg, base) = (reg as u8, base as u8);
+        self.raw(&[0x48 | (reg >> 3) << 2 | base >> 3, 0x8b]);
+        self.based(reg, base, displacement);
+    }
+
+    /// `mov reg, [rsp]`
+    fn load_stack_top(&mut self, reg: Gpr) {
+        let reg = reg as u8;
+        self.raw(&[0x48 | (reg >> 3) << 2, 0x8b, (reg & 7) << 3 | 0b100, 0x24]);
+    }
+
+    /// `jmp rel32` to what was made before.
+    fn jump_back(&mut self, offset: usize) {
+        let target = self.here() - (self.offset() - offset) as u64;
+        self.jump_to(target);
+    }
+
+    /// Adds a noted function to the list, of which the first register has the last one; changes the flags.
+    fn enter_noted(&mut self, first: Gpr, second: Gpr) {
+        self.lea_self(first, NOTED_ENTRY);
+        // So many calls within each other that the innermost takes the place of another: whoever is told sees that.
+        self.compare_from(first, offset::NOTED_END);
+        let fits = self.jump_if(CONDITION_BELOW);
+        self.lea_self(first, -NOTED_ENTRY);
+        self.bind(fits);
+        self.copy(second, Gpr::Rsp);
+        self.negate(second);
+        self.store_at(first, 0, second);
+        self.store(offset::NOTED_TOP, first);
+    }
+
+    /// Takes the last noted function off the list, which the first register has.
+    fn leave_noted(&mut self, first: Gpr, second: Gpr) {
+        self.load_at(second, first, 8);
+        self.store(offset::EPOCH, second);
+        self.lea_self(first, -NOTED_ENTRY);
+        self.store(offset::NOTED_TOP, first);
+        self.load(second, offset::PASSED_STEP);
+        self.store(offset::RUNTIME_STEP, second);
+    }
+
+    /// Jumps if the thread is in a noted function that hides what it does; changes the flags.
+    fn jump_if_hidden(&mut self, scratch: Gpr) -> Forward {
+        self.load(scratch, offset::EPOCH);
+        self.shift_right(scratch, EPOCH.ilog2() + 1);
+        self.jump_if(CONDITION_ZERO)
+    }
+
+    /// The thread is in a new epoch, which is in the first register then; changes the flags.
+    fn next_epoch(&mut self, first: Gpr, second: Gpr) {
+        self.load(first, offset::EPOCHS);
+        self.load_value(second, EPOCH);
+        self.add(first, second);
+        self.store(offset::EPOCHS, first);
+        self.store(offset::EPOCH, first);
+    }
+}
