@@ -324,14 +324,41 @@ impl Observer {
                 }
                 self.plain_slowly(index, site, words, size, is_write);
             }
-            Told::Access(access) => self.access(index, site.pc, site.code, &access, words),
+            Told::Access(access) => {
+                if !self.is_librarys(index, site, &access, words) {
+                    self.access(index, site.pc, site.code, &access, words);
+                }
+            }
             Told::Nothing { .. } | Told::Run => {}
             Told::Entry { .. } => self.noted_begins(index, site.pc, words),
             Told::Return => self.noted_returns(index, number(words[0])),
         }
     }
 
-    /// The same of one that may be atomic.
+    /// True if a plain access of a library is done with: it is to its own memory, or to memory that is not atomic.
+    fn is_librarys(
+        &mut self,
+        index: usize,
+        site: &KnownSite,
+        access: &LoggedAccess,
+        words: &[Word],
+    ) -> bool {
+        let Looks::Survey(suspects) = &mut self.looks else {
+            return false;
+        };
+        let plain = site.code.owner == Owner::Library && !access.locked && access.repeat.is_none();
+        if !plain || access.size == 0 || self.threads[index].is_hidden() {
+            return false;
+        }
+        let (address, is_write) = (number(words[0]), access.kind != AccessKind::Read);
+        if !self.ownership.is_programs(address, &self.modules) {
+            return true;
+        }
+        let thread = ThreadId(index as u32);
+        suspects.access(thread, address, access.size, is_write) == Looked::Done
+    }
+
+    /// A plain access of the program that may be atomic.
     #[inline(never)]
     fn plain_slowly(
         &mut self,

@@ -57,7 +57,7 @@ pub const TABLE2_ENTRIES: u64 = 1 << 18;
 /// The sieve: tables of accesses that were told already (see the translator's `sieve`).
 pub const SIEVE: u64 = 0x6800_0000;
 /// Bytes of all of its tables.
-pub const SIEVE_LEN: u64 = 0x0c00_0000;
+pub const SIEVE_LEN: u64 = 0x0100_0000;
 /// A byte for each eight bytes of memory that may hold something atomic; what is far apart shares bytes.
 pub const ATOMIC_MARKS: u64 = SIEVE + SIEVE_LEN;
 /// How many of these bytes there are, a power of two.

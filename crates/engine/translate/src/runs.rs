@@ -1,9 +1,9 @@
 //! Runs: loops that go through memory in steps of constant size are told of as a whole.
 //!
-//! If all addresses that a loop accesses are registers plus constants, and each round adds the same to these registers, then where
+//! If addresses that a loop accesses are registers plus constants, and each round adds the same to these registers, then where
 //! they stood when the loop was entered and where one of them stands when it is left say all that was accessed. So the block notes the registers
 //! on entry, leads back to itself without doing so again, and tells both where it is left: a round costs what it costs
-//! where nothing is told.
+//! where nothing is told. Other accesses of the loop are sifted.
 
 use crate::accesses::{AccessKind, SLOT_POINTER, SLOT_SCRATCH, bit_register, kind_of, size_of};
 use crate::bases::change_by;
@@ -60,43 +60,74 @@ impl Run {
 pub(crate) struct RunPlan {
     pub(crate) run: Run,
     values: Vec<Gpr>,
+    /// Accesses that are not part of it, by instruction and operand.
+    sifted: Vec<(u16, u8)>,
     site: u32,
     /// Where the block goes on that has come back to its beginning.
     again: u64,
 }
 
+impl RunPlan {
+    /// Whether an access is told with the run.
+    pub(crate) fn has(&self, instruction: u16, operand: usize) -> bool {
+        !self.sifted.contains(&(instruction, operand as u8))
+    }
+}
+
 /// A register, as what another one was when the block was entered, and more.
 type Since = Option<(Gpr, i64)>;
 
+/// The registers along a path.
+type Registers = [Since; 16];
+
+fn after(before: &Registers, used: &Used, instruction: &Instruction) -> Registers {
+    let mut now = *before;
+    let change = change_by(instruction);
+    for written in used.written.iter() {
+        now[written as usize] = None;
+    }
+    if let Some(change) = change {
+        now[change.to as usize] = before[change.from as usize]
+            .map(|(origin, more)| (origin, more.wrapping_add(change.by)));
+    }
+    now
+}
+
 struct Planner {
-    now: [Since; 16],
+    /// What one execution of the block adds to a register, if that is constant.
+    steps: [Option<i64>; 16],
     values: Vec<Gpr>,
     accesses: Vec<RunAccess>,
+    sifted: Vec<(u16, u8)>,
 }
 
 impl Planner {
-    fn value(&mut self, register: Register) -> Option<(u8, i64)> {
-        let (origin, more) = self.now[gpr_of(register)? as usize]?;
+    /// The number of a value, and what is added to it.
+    fn value(&mut self, now: &Registers, register: Register) -> Option<(u8, i64)> {
+        let (origin, more) = now[gpr_of(register)? as usize]?;
+        self.steps[origin as usize]?;
         let known = self.values.iter().position(|value| *value == origin);
-        let at = known.unwrap_or_else(|| {
-            self.values.push(origin);
-            self.values.len() - 1
-        });
+        let at = match known {
+            Some(at) => at,
+            None if self.values.len() == RUN_VALUES_MAX => return None,
+            None => {
+                self.values.push(origin);
+                self.values.len() - 1
+            }
+        };
         Some((at as u8, more))
     }
 
     fn access(
         &mut self,
         number: u16,
+        now: &Registers,
         instruction: &Instruction,
         operand: &UsedMemory,
     ) -> Option<()> {
         let is_flat = !matches!(operand.segment(), Register::FS | Register::GS);
-        let repeated = instruction.is_string_instruction()
-            && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
         let size = size_of(operand, instruction);
-        let far_bit = bit_register(instruction).is_some();
-        if !is_flat || repeated || far_bit || size == 0 || is_locked(instruction) {
+        if !is_flat || size == 0 {
             return None;
         }
         let mut displacement = operand.displacement();
@@ -107,7 +138,7 @@ impl Planner {
                 return None;
             }
             if operand.base() != Register::None {
-                let (at, more) = self.value(operand.base())?;
+                let (at, more) = self.value(now, operand.base())?;
                 displacement = displacement.wrapping_add(more as u64);
                 base = Some(at);
             }
@@ -115,7 +146,7 @@ impl Planner {
                 if !operand.index().is_gpr64() {
                     return None;
                 }
-                let (at, more) = self.value(operand.index())?;
+                let (at, more) = self.value(now, operand.index())?;
                 let scale = operand.scale();
                 displacement = displacement.wrapping_add((more as u64).wrapping_mul(scale as u64));
                 index = Some((at, scale as u8));
@@ -131,20 +162,14 @@ impl Planner {
         });
         Some(())
     }
+}
 
-    fn ran(&mut self, used: &Used, instruction: &Instruction) {
-        let change = change_by(instruction);
-        let becomes = change.and_then(|change| {
-            let (origin, more) = self.now[change.from as usize]?;
-            Some((origin, more.wrapping_add(change.by)))
-        });
-        for written in used.written.iter() {
-            self.now[written as usize] = None;
-        }
-        if let Some(change) = change {
-            self.now[change.to as usize] = becomes;
-        }
-    }
+/// True if an instruction does more to memory than can be told when a loop is over.
+fn is_odd(instruction: &Instruction, used: &Used) -> bool {
+    let repeated = instruction.is_string_instruction()
+        && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
+    !used.memory.is_empty()
+        && (repeated || bit_register(instruction).is_some() || is_locked(instruction))
 }
 
 const ALL: [Gpr; 16] = [
@@ -178,39 +203,55 @@ fn path<'a>(
     steps.iter().map(Step::instruction).chain(end)
 }
 
-/// The run that a path is; `None` if it is none.
-fn plan(steps: &[Step], terminator: &Terminator, used: &[Used]) -> Option<(Run, Vec<Gpr>)> {
-    let mut planner = Planner {
-        now: ALL.map(|gpr| Some((gpr, 0))),
-        values: Vec::new(),
-        accesses: Vec::new(),
-    };
-    let mut after = vec![planner.now];
-    for ((number, instruction), used) in (0..).zip(path(steps, terminator)).zip(used) {
-        for operand in &used.memory {
-            planner.access(number, instruction, operand)?;
-        }
-        planner.ran(used, instruction);
-        after.push(planner.now);
-    }
-    // The one that tells how often comes first.
-    let step = |gpr: Gpr| match planner.now[gpr as usize] {
-        Some((origin, more)) if origin == gpr => Some(more),
-        _ => None,
-    };
-    let steps: Option<Vec<i64>> = planner.values.iter().map(|gpr| step(*gpr)).collect();
-    let mut steps = steps?;
-    let counted = |at: &usize| {
-        let counter = planner.values[*at];
-        steps[*at] != 0
-            && after
-                .iter()
-                .all(|now| matches!(now[counter as usize], Some((origin, _)) if origin == counter))
-    };
-    let first = (0..steps.len()).find(counted)?;
-    if planner.values.len() > RUN_VALUES_MAX || planner.accesses.is_empty() {
+/// The run that a path is, which registers its values are, and which accesses are not part of it, by instruction and operand; `None` if it is
+/// none.
+fn plan(
+    steps: &[Step],
+    terminator: &Terminator,
+    used: &[Used],
+) -> Option<(Run, Vec<Gpr>, Vec<(u16, u8)>)> {
+    let path: Vec<(&Instruction, &Used)> = path(steps, terminator).zip(used).collect();
+    if path
+        .iter()
+        .any(|(instruction, used)| is_odd(instruction, used))
+    {
         return None;
     }
+    let mut registers: Vec<Registers> = vec![ALL.map(|gpr| Some((gpr, 0)))];
+    for (number, (instruction, used)) in path.iter().enumerate() {
+        registers.push(after(&registers[number], used, instruction));
+    }
+    let last = registers.last()?;
+    let mut planner = Planner {
+        steps: ALL.map(|gpr| match last[gpr as usize] {
+            Some((origin, more)) if origin == gpr => Some(more),
+            _ => None,
+        }),
+        values: Vec::new(),
+        accesses: Vec::new(),
+        sifted: Vec::new(),
+    };
+    for ((number, (instruction, used)), now) in (0..).zip(&path).zip(&registers) {
+        for (at, operand) in (0..).zip(&used.memory) {
+            if planner.access(number, now, instruction, operand).is_none() {
+                planner.sifted.push((number, at));
+            }
+        }
+    }
+    let mut steps: Vec<i64> = planner
+        .values
+        .iter()
+        .map(|gpr| planner.steps[*gpr as usize])
+        .collect::<Option<_>>()?;
+    // The one that tells how often comes first.
+    let counts = |at: &usize| {
+        let counter = planner.values[*at];
+        let mut all = registers.iter();
+        steps[*at] != 0
+            && all
+                .all(|now| matches!(now[counter as usize], Some((origin, _)) if origin == counter))
+    };
+    let first = (0..steps.len()).find(counts)?;
     let (mut values, mut accesses) = (planner.values, planner.accesses);
     steps.swap(0, first);
     values.swap(0, first);
@@ -224,14 +265,14 @@ fn plan(steps: &[Step], terminator: &Terminator, used: &[Used]) -> Option<(Run, 
         access.index = access.index.map(|(at, scale)| (swapped(at), scale));
     }
     let counter = values[0] as usize;
-    let first = after.iter();
+    let first = registers.iter();
     let first = first.map(|now| now[counter].map_or(0, |(_, more)| more));
     let run = Run {
         steps,
         first: first.collect(),
         accesses,
     };
-    Some((run, values))
+    Some((run, values, planner.sifted))
 }
 
 impl Builder<'_> {
@@ -242,7 +283,7 @@ impl Builder<'_> {
         {
             return;
         }
-        let Some((run, values)) = plan(steps, terminator, &self.used) else {
+        let Some((run, values, sifted)) = plan(steps, terminator, &self.used) else {
             return;
         };
         for (slot, value) in values.iter().enumerate() {
@@ -251,6 +292,7 @@ impl Builder<'_> {
         self.run = Some(RunPlan {
             run,
             values,
+            sifted,
             site: self.request.first_site,
             again: self.emit.here(),
         });
@@ -275,7 +317,14 @@ impl Builder<'_> {
             );
             simple && (self.request.noted)(step.instruction().ip()).is_none()
         };
+        // A loop that may take several ways does not stay on one for long.
+        let ends = usize::from(matches!(terminator, Terminator::Branch(_)));
+        let is_branch = |step: &&Step| matches!(step, Step::Conditional { .. });
+        let branches = steps.iter().filter(is_branch).count() + ends;
+        let begins = |step: &&Step| step.instruction().ip() == start;
+        let rounds = steps.iter().filter(begins).count();
         leads_back
+            && branches <= rounds
             && matches!(self.request.scope, Scope::Cached { .. })
             && (self.request.whose)(start) != Whose::Loader
             && steps.iter().all(is_simple)

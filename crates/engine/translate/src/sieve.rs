@@ -120,34 +120,24 @@ const CONDITION_BELOW: u8 = 2;
 #[derive(Clone, Copy)]
 struct Entries {
     table: u32,
-    count: u64,
     /// Bits of an address that neighbours differ in.
     shift: u32,
     is_write: bool,
     whose: Whose,
 }
 
-/// Entries of tables for sizes that programs use most, and of others; powers of two.
-const MANY: u64 = 1 << 21;
-const FEW: u64 = 1 << 18;
-/// The sizes of the first.
-const USUAL: [u32; 2] = [4, 8];
-const _: () = assert!(8 * (4 * MANY + 4 * SIZES as u64 * FEW) <= SIEVE_LEN);
+/// Entries of a table, a power of two: so few that the tables of a program's usual accesses stay in the processor's second-level cache.
+const ENTRIES: u64 = 1 << 16;
+/// There is a table for each size, for reads and writes, and for whose code it is.
+const TABLES: u32 = 4 * SIZES;
+const _: () = assert!(8 * ENTRIES * TABLES as u64 <= SIEVE_LEN);
 
 impl Entries {
     fn of(size: u32, is_write: bool, whose: Whose) -> Entries {
         let shift = size.ilog2();
-        let kind = u64::from(is_write);
-        let (count, first) = match USUAL.iter().position(|usual| *usual == size) {
-            Some(at) if whose == Whose::Program => (MANY, (2 * at as u64 + kind) * MANY),
-            _ => {
-                let number = 4 * u64::from(shift) + 2 * kind + u64::from(whose != Whose::Program);
-                (FEW, 4 * MANY + number * FEW)
-            }
-        };
+        let number = 4 * shift + 2 * u32::from(is_write) + u32::from(whose != Whose::Program);
         Entries {
-            table: (SIEVE + 8 * first) as u32,
-            count,
+            table: SIEVE as u32 + number * (8 * ENTRIES) as u32,
             shift,
             is_write,
             whose,
@@ -190,9 +180,6 @@ impl Builder<'_> {
     /// Tells what is to be told before an instruction runs.
     pub(crate) fn sift(&mut self, number: u16, instruction: &Instruction) {
         let Some(log) = &mut self.log else { return };
-        if self.run.is_some() {
-            return;
-        }
         let live = self.flags_live[usize::from(number)];
         let pc = instruction.ip();
         let cold = match self.request.scope {
@@ -207,10 +194,13 @@ impl Builder<'_> {
             borrowed: &mut self.borrowed,
         };
         let noted = (self.request.noted)(pc);
-        let used = &self.used[usize::from(number)];
         let whose = (self.request.whose)(pc);
+        let run = self.run.as_ref();
+        let operands = self.used[usize::from(number)].memory.iter().enumerate();
+        let operands = operands.filter(|(at, _)| !run.is_some_and(|run| run.has(number, *at)));
+        let operands: Vec<&UsedMemory> = operands.map(|(_, operand)| operand).collect();
         let tells = whose != Whose::Loader
-            && !used.memory.is_empty()
+            && !operands.is_empty()
             && !is_constant_jump(self.request, instruction);
         if noted.is_some() || tells {
             sieve.borrow_registers();
@@ -221,7 +211,7 @@ impl Builder<'_> {
                 sieve.enters(pc, noted);
             }
             if tells {
-                for operand in &used.memory {
+                for operand in operands {
                     sieve.access(instruction, operand, whose);
                 }
             }
@@ -333,17 +323,12 @@ impl Sieve<'_> {
     /// The address is in the first register: tells it, unless it is in the table.
     fn look_up(&mut self, site: u32, entries: Entries) {
         let (first, second) = self.registers();
-        let Entries {
-            table,
-            count,
-            shift,
-            ..
-        } = entries;
+        let Entries { table, shift, .. } = entries;
         let emit = &mut *self.emit;
         emit.load(second, offset::EPOCH);
         emit.add(second, first);
         emit.copy(first, second);
-        emit.slot(first, shift, count);
+        emit.slot(first, shift, ENTRIES);
         emit.compare_entry(second, first, table);
         self.out_of_line(|emit| {
             emit.store_entry(first, table, second);
@@ -360,7 +345,7 @@ impl Sieve<'_> {
             // What is atomic is told each time.
             emit.load(first, offset::EPOCH);
             emit.add(first, second);
-            emit.slot(first, shift, count);
+            emit.slot(first, shift, ENTRIES);
             emit.load_value(second, 0);
             emit.store_entry(first, table, second);
             if entries.is_write {
