@@ -28,7 +28,7 @@ use verdict_events::{Access as Bytes, Event, EventKind, ThreadId};
 
 use bytes::GRANULE;
 use cell::{ATOMIC, Access, BYTES, Cell, SPECIAL, Touched, against, word_of};
-use places::Places;
+use places::{PAGE, Places};
 use ranges::Ranges;
 use readers::Readers;
 use recent::{Key, Recent};
@@ -391,9 +391,14 @@ impl Suspects {
                     word: word | BYTES,
                     is_write,
                 };
-                at += GRANULE * self.touch_many(at, end, whole);
-                if at >= end {
-                    break;
+                if at.is_multiple_of(PAGE) && end - at >= PAGE && self.touch_page(at, whole) {
+                    at += PAGE;
+                    continue;
+                }
+                let touched = self.touch_many(at, end, whole);
+                at += GRANULE * touched;
+                if touched > 0 {
+                    continue;
                 }
             }
             let next = (at / GRANULE + 1) * GRANULE;
@@ -412,6 +417,20 @@ impl Suspects {
             self.recent.remember(key, address, end, is_write);
         }
         all
+    }
+
+    /// Accesses a whole page, if that is ordered after all that was done to it, and all its granules are alike.
+    fn touch_page(&mut self, start: u64, access: Access) -> bool {
+        let Some(cell) = self.places.page(start) else {
+            return false;
+        };
+        if cell.repeats(access) {
+            return true;
+        }
+        let touched = cell.touch(access, &self.order, &mut self.readers);
+        // Each granule may get it.
+        cell.read = self.readers.shared(cell.read);
+        touched == Touched::Ordered
     }
 
     /// Accesses whole granules for as long as that is simple, at most to the end of the page: answers with how many.

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::bytes::GRANULE;
 use super::cell::{ATOMIC, BYTES, Cell, SPECIAL};
 
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 const CELLS: usize = (PAGE / GRANULE) as usize;
 /// Pages that were accessed lately are found without hashing.
 const LATELY_BITS: u32 = 12;
@@ -32,6 +32,8 @@ pub(super) struct Places {
     numbers: FxHashMap<u64, u32>,
     /// A page and its index each; [`u64::MAX`] for none.
     lately: Box<[u64; 1 << LATELY_BITS]>,
+    /// Pages of which all granules have the same cell, by page. Pages that have cells of their own are not among them.
+    alike: FxHashMap<u64, Cell>,
     /// Large blocks that were given back: by start, their end and who did it when. Pages without cells only.
     freed: BTreeMap<u64, (u64, u64)>,
 }
@@ -42,6 +44,7 @@ impl Default for Places {
             pages: Vec::new(),
             numbers: FxHashMap::default(),
             lately: Box::new([u64::MAX; 1 << LATELY_BITS]),
+            alike: FxHashMap::default(),
             freed: BTreeMap::new(),
         }
     }
@@ -89,6 +92,19 @@ impl Places {
         index as usize
     }
 
+    /// The cell of all granules of the page that begins at `start`; `None` if they have cells of their own.
+    pub(super) fn page(&mut self, start: u64) -> Option<&mut Cell> {
+        let page = start / PAGE;
+        if self.numbers.contains_key(&page) {
+            return None;
+        }
+        if !self.alike.contains_key(&page) {
+            let cell = self.freed_at(start);
+            self.alike.insert(page, cell);
+        }
+        self.alike.get_mut(&page)
+    }
+
     /// The cells of the granules from `start` on, which is the first byte of one, that end before `end`, and on the same page.
     pub(super) fn cells(&mut self, start: u64, end: u64) -> &mut [Cell] {
         let page_end = (start / PAGE + 1) * PAGE;
@@ -104,8 +120,9 @@ impl Places {
             return *known;
         }
         let index = self.pages.len() as u32;
-        let freed = self.freed_at(page * PAGE);
-        self.pages.push([freed; CELLS]);
+        let alike = self.alike.remove(&page);
+        let cell = alike.unwrap_or_else(|| self.freed_at(page * PAGE));
+        self.pages.push([cell; CELLS]);
         self.numbers.insert(page, index);
         index
     }
@@ -127,8 +144,11 @@ impl Places {
         }
         self.cut_freed(start, end);
         for page in self.existing(start, end) {
-            let index = self.numbers[&page] as usize;
             let base = page * PAGE;
+            if start <= base && end >= base + PAGE && self.alike.remove(&page).is_some() {
+                continue;
+            }
+            let index = self.find(page) as usize;
             let first = start.max(base) - base;
             let last = end.min(base + PAGE) - base;
             for granule in first / GRANULE..last.div_ceil(GRANULE) {
@@ -165,15 +185,13 @@ impl Places {
     /// Pages of a range that have cells, ascending.
     fn existing(&self, start: u64, end: u64) -> Vec<u64> {
         let (first, last) = (start / PAGE, end.div_ceil(PAGE));
+        let exists = |page: &u64| self.numbers.contains_key(page) || self.alike.contains_key(page);
         if start >= end {
             Vec::new()
-        } else if last - first <= self.numbers.len() as u64 {
-            let pages = first..last;
-            pages
-                .filter(|page| self.numbers.contains_key(page))
-                .collect()
+        } else if last - first <= (self.numbers.len() + self.alike.len()) as u64 {
+            (first..last).filter(exists).collect()
         } else {
-            let pages = self.numbers.keys().copied();
+            let pages = self.numbers.keys().chain(self.alike.keys()).copied();
             let mut within: Vec<u64> = pages.filter(|page| (first..last).contains(page)).collect();
             within.sort_unstable();
             within

@@ -31,7 +31,12 @@ pub(crate) struct CodeMemory {
     used: usize,
     /// End of the code that seldom runs, which begins at [`COLD_START`]: what often runs lies close together.
     cold_used: usize,
+    /// Bytes written since the writable view was last given back.
+    written: usize,
 }
+
+/// So many bytes are written before the pages of the writable view are given back: they are there twice otherwise.
+const WRITTEN_MAX: usize = 1 << 20;
 
 /// Where the code that seldom runs begins, from the start of the cache.
 const COLD_START: usize = CACHE_LEN as usize / 2;
@@ -44,6 +49,7 @@ impl CodeMemory {
             writable,
             used: 0,
             cold_used: COLD_START,
+            written: 0,
         })
     }
 
@@ -84,6 +90,18 @@ impl CodeMemory {
         );
         // SAFETY: the writable view has CACHE_LEN bytes, is ours alone, and the range was just checked.
         unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), self.writable.add(at), code.len()) }
+        self.written += code.len();
+        if self.written > WRITTEN_MAX {
+            self.written = 0;
+            // SAFETY: the view is shared memory: what was written stays in the file, and is there again when it is touched.
+            unsafe {
+                libc::madvise(
+                    self.writable.cast(),
+                    CACHE_LEN as usize,
+                    libc::MADV_DONTNEED,
+                )
+            };
+        }
     }
 
     /// Forgets everything from `address` on, and all code that seldom runs.
