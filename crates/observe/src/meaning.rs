@@ -181,6 +181,21 @@ pub(crate) fn of(name: &str) -> Option<(&'static str, Meaning)> {
 
 #[cfg(test)]
 mod tests {
+    /// What the executor makes of a function has to fit what is made of it here.
+    #[test]
+    fn functions_end_epochs_and_hide_what_they_do_where_they_mean_that() {
+        use super::Meaning::{Lock, LockAlways, SemaphoreWait};
+        for name in verdict_stream::NOTED_FUNCTIONS {
+            let (_, meaning) = super::of(name).expect("noted functions mean something");
+            let noted = verdict_stream::noted(name);
+            assert_eq!(noted.hides, !meaning.calls_back(), "{name}");
+            let only_waits = matches!(meaning, Lock(_) | LockAlways | SemaphoreWait);
+            assert_eq!(noted.ends_epoch, !only_waits, "{name}");
+            let guards = matches!(meaning, super::Meaning::Once | super::Meaning::GuardAcquire);
+            assert_eq!(noted.atomic, guards, "{name}");
+        }
+    }
+
     #[test]
     fn every_noted_function_means_something() {
         for name in verdict_stream::NOTED_FUNCTIONS {

@@ -154,3 +154,132 @@ fn step_of(steps: &[i64], base: Option<u8>, index: Option<(u8, u8)>) -> i64 {
     let index = index.map_or(0, |(at, scale)| step(at).wrapping_mul(i64::from(scale)));
     base.wrapping_add(index)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Every byte, one execution of the block after the other.
+    fn naive(run: &Run, values: &[u64], times: u64, executed: usize) -> BTreeSet<(u64, bool)> {
+        let mut bytes = BTreeSet::new();
+        for time in 0..=times {
+            let moved = |at: u8| {
+                let at = usize::from(at);
+                values[at].wrapping_add((run.steps[at] as u64).wrapping_mul(time))
+            };
+            for access in &run.accesses {
+                if time == times && usize::from(access.instruction) >= executed {
+                    continue;
+                }
+                let index = |(at, scale): (u8, u8)| moved(at).wrapping_mul(u64::from(scale));
+                let address = access
+                    .displacement
+                    .wrapping_add(access.base.map_or(0, moved))
+                    .wrapping_add(access.index.map_or(0, index));
+                let is_write = access.kind != AccessKind::Read;
+                bytes.extend((0..u64::from(access.size)).map(|at| (address + at, is_write)));
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_run_accesses_what_its_rounds_access() {
+        let mut state = 5u64;
+        let mut random = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        };
+        for _ in 0..3000 {
+            let steps: Vec<i64> = (0..1 + random(3))
+                .map(|at| 4 * (random(9) as i64 - 4) + i64::from(at == 0) * 18)
+                .collect();
+            let instructions = 2 + random(6);
+            let accesses = (0..1 + random(5)).map(|_| RunAccess {
+                instruction: random(instructions) as u16,
+                base: (random(6) > 0).then(|| random(steps.len() as u64) as u8),
+                index: (random(4) == 0).then(|| (random(steps.len() as u64) as u8, 4)),
+                displacement: (1 << 30) + 4 * random(12),
+                size: 1 << random(4),
+                kind: [AccessKind::Read, AccessKind::Write, AccessKind::ReadWrite]
+                    [random(3) as usize],
+            });
+            let mut accesses: Vec<RunAccess> = accesses.collect();
+            accesses.sort_by_key(|access| access.instruction);
+            let first = (0..=instructions as i64).map(|at| steps[0] * at / instructions as i64);
+            let run = Run {
+                first: first.collect(),
+                steps,
+                accesses,
+            };
+            let values: Vec<u64> = run.steps.iter().map(|_| 4096 * random(64)).collect();
+            let (times, executed) = (random(12), random(instructions + 1) as usize);
+            let now = values[0]
+                .wrapping_add((run.steps[0] as u64).wrapping_mul(times))
+                .wrapping_add(run.first[executed] as u64);
+            let mut parts = Vec::new();
+            let told: Vec<u64> = values.iter().copied().chain([now]).collect();
+            let known = KnownRun::new(&run);
+            assert_eq!(known.ran(&told, executed, &mut parts), Some(()));
+            let bytes = parts.iter().flat_map(|part| {
+                let bytes = part.start..part.start + part.size;
+                bytes.map(|byte| (byte, part.is_write))
+            });
+            let bytes: BTreeSet<(u64, bool)> = bytes.collect();
+            assert_eq!(bytes, naive(&run, &values, times, executed), "{run:?}");
+        }
+    }
+
+    #[test]
+    fn neighbours_become_one_range() {
+        let access = |instruction, displacement| RunAccess {
+            instruction,
+            base: Some(0),
+            index: None,
+            displacement,
+            size: 4,
+            kind: AccessKind::Read,
+        };
+        // Two rounds, the first of which is below where the register stands.
+        let run = Run {
+            steps: vec![8],
+            first: vec![0, 0, 8],
+            accesses: vec![access(0, 4u64.wrapping_neg()), access(1, 0)],
+        };
+        let mut parts = Vec::new();
+        let known = KnownRun::new(&run);
+        assert_eq!(known.ran(&[1000, 1000 + 8 * 500], 0, &mut parts), Some(()));
+        let all = Part {
+            start: 996,
+            size: 8 * 500,
+            is_write: false,
+        };
+        assert_eq!(parts, [all]);
+    }
+
+    #[test]
+    fn what_cannot_have_happened_is_refused() {
+        let run = Run {
+            steps: vec![8],
+            first: vec![0, 0, 8],
+            accesses: Vec::new(),
+        };
+        let known = KnownRun::new(&run);
+        for (values, executed) in [
+            (&[1000, 1003][..], 0),
+            (&[1000, 992], 0),
+            (&[1000, 1008], 7),
+            (&[1000], 0),
+            (&[], 0),
+        ] {
+            assert_eq!(
+                known.ran(values, executed, &mut Vec::new()),
+                None,
+                "{values:?}"
+            );
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! What is said of the bytes that may race: detectors that read only these find the same.
 
 use verdict_detect::{AccessKind, Algorithm, PairBy, SuspectBytes, Suspects};
-use verdict_events::{Event, EventKind};
+use verdict_events::{Addr, Event, EventKind, SiteId, SyncId, ThreadId};
 
 use crate::random::{Random, Shape, trace};
 use crate::text::{Trace, findings, show};
@@ -101,4 +101,71 @@ fn what_is_ordered_is_not_suspected() {
 fn a_thread_that_nobody_forked_may_race_with_anything() {
     let trace = Trace::parse("T1 w x\nT2 w x");
     assert!(suspects(&trace.events).touches(1, 1));
+}
+
+/// What a thread does to several pages at once is the same as what it does to them byte by byte.
+#[test]
+fn ranges_are_what_they_are_made_of() {
+    const PAGE: u64 = 4096;
+    const BASE: u64 = 16 * PAGE;
+    let (mut found, mut clean) = (0, 0);
+    for seed in 0..400 {
+        let mut random = Random::new(seed);
+        let mut whole = Suspects::new();
+        let mut single = Suspects::new();
+        let both = |whole: &mut Suspects, single: &mut Suspects, thread, kind| {
+            let (thread, site) = (ThreadId(thread), SiteId(0));
+            let event = Event { thread, site, kind };
+            whole.event(&event);
+            single.event(&event);
+        };
+        for child in 1..4 {
+            both(&mut whole, &mut single, 0, EventKind::Fork(ThreadId(child)));
+        }
+        for _ in 0..12 {
+            let thread = random.below(4) as u32;
+            let lock = SyncId(random.below(2));
+            match random.below(8) {
+                0 => both(&mut whole, &mut single, thread, EventKind::Notify(lock)),
+                1 => both(&mut whole, &mut single, thread, EventKind::Wait(lock)),
+                2 => {
+                    let addr = Addr(BASE + 8 * random.below(1024));
+                    let size = PAGE * random.below(3) + 8;
+                    both(
+                        &mut whole,
+                        &mut single,
+                        thread,
+                        EventKind::Allocate { addr, size },
+                    );
+                }
+                _ => {
+                    let start = BASE + 8 * random.below(3) + PAGE * random.below(3);
+                    let size = 16 + PAGE * random.below(4) + 8 * random.below(3);
+                    let is_write = random.below(3) == 0;
+                    whole.access_range(ThreadId(thread), start, size, is_write);
+                    for at in (start..start + size).step_by(8) {
+                        single.access_plain(ThreadId(thread), at, 8, is_write);
+                    }
+                }
+            }
+        }
+        let (whole, single) = (whole.finish(), single.finish());
+        assert_eq!(whole.granules(), single.granules(), "seed {seed}");
+        for at in (BASE - PAGE..BASE + 9 * PAGE).step_by(8) {
+            assert_eq!(
+                whole.touches(at, 8),
+                single.touches(at, 8),
+                "seed {seed}, {at:#x}"
+            );
+        }
+        *(if whole.is_empty() {
+            &mut clean
+        } else {
+            &mut found
+        }) += 1;
+    }
+    assert!(
+        found > 20 && clean > 20,
+        "{found} with suspects, {clean} without"
+    );
 }

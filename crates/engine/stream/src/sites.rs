@@ -115,3 +115,87 @@ pub(crate) fn read_run(from: &mut Reader<'_>) -> Result<Run, StreamError> {
         accesses,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use verdict_translate::{AccessKind, Segment};
+
+    fn sites() -> Vec<Site> {
+        let access = |locked, repeated| SiteKind::Access {
+            size: 16,
+            kind: AccessKind::ReadWrite,
+            locked,
+            segment: Segment::Fs,
+            repeated,
+            far_bit: !locked,
+        };
+        let all = [
+            access(true, false),
+            access(false, true),
+            SiteKind::Entry { arguments: 3 },
+            SiteKind::Return,
+            SiteKind::Run,
+        ];
+        (0x1000..)
+            .zip(all)
+            .map(|(pc, what)| Site { pc, what })
+            .collect()
+    }
+
+    fn run() -> Run {
+        let access = |base, index| RunAccess {
+            instruction: 2,
+            base,
+            index,
+            displacement: u64::MAX - 7,
+            size: 8,
+            kind: AccessKind::Write,
+        };
+        Run {
+            steps: vec![-8, 0],
+            first: vec![0, 0, -8],
+            accesses: vec![access(Some(1), None), access(None, Some((0, 4)))],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut out = Writer::default();
+        sites().iter().for_each(|site| write(&mut out, site));
+        write_run(&mut out, &run());
+        let mut from = Reader(&out.0);
+        for site in sites() {
+            assert_eq!(read(&mut from).expect("a site"), site);
+        }
+        assert_eq!(read_run(&mut from).expect("a run"), run());
+        assert!(from.0.is_empty());
+    }
+
+    #[test]
+    fn what_is_cut_off_or_names_what_is_not_there_is_refused() {
+        let mut out = Writer::default();
+        write_run(&mut out, &run());
+        for len in 0..out.0.len() {
+            assert!(read_run(&mut Reader(&out.0[..len])).is_err(), "{len}");
+        }
+        for odd in [
+            Run {
+                steps: vec![0, 8],
+                ..run()
+            },
+            Run {
+                steps: vec![8],
+                ..run()
+            },
+            Run {
+                steps: vec![8; RUN_VALUES_MAX + 1],
+                ..run()
+            },
+        ] {
+            let mut out = Writer::default();
+            write_run(&mut out, &odd);
+            assert!(read_run(&mut Reader(&out.0)).is_err(), "{odd:?}");
+        }
+    }
+}
