@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use verdict_translate::{
-    Carried, Guess, Instrumentation, KnownFlags, Paths, Request, Scope, translate,
+    Carried, Guess, Instrumentation, KnownFlags, Noted, Paths, Request, Scope, Whose, translate,
 };
 
 fuzz_target!(|code: &[u8]| {
@@ -19,6 +19,7 @@ fuzz_target!(|code: &[u8]| {
             Instrumentation::None,
             Instrumentation::Accesses,
             Instrumentation::Everything,
+            Instrumentation::Sifted,
         ] {
             for scope in [
                 Scope::Cached {
@@ -45,7 +46,20 @@ fuzz_target!(|code: &[u8]| {
                     usual_way: &|_| None,
                     // Some of each, and some of neither.
                     watched: &|pc| pc % 5 == 0,
-                    noted: &|pc| pc % 7 == 0,
+                    noted: &|pc| {
+                        (pc % 7 == 0).then_some(Noted {
+                            hides: pc % 2 == 0,
+                            ends_epoch: pc % 3 == 0,
+                            atomic: pc % 5 == 1,
+                            arguments: (pc % 6) as u8,
+                        })
+                    },
+                    whose: &|pc| match pc % 3 {
+                        0 => Whose::Program,
+                        1 => Whose::Runtime,
+                        _ => Whose::Loader,
+                    },
+                    first_site: 1024,
                 };
                 let Ok(block) = translate(&request) else {
                     continue;

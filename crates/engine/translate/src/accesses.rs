@@ -220,10 +220,7 @@ impl AccessLog {
             return;
         }
         self.open(emit, borrowed);
-        // The same prefixes mean other things elsewhere (XACQUIRE, XRELEASE, BND).
-        let repeated = instruction.is_string_instruction()
-            && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
-        let repeat = repeated.then(|| self.register_word(emit, Gpr::Rcx));
+        let repeat = is_repeated(instruction).then(|| self.register_word(emit, Gpr::Rcx));
         for operand in &used.memory {
             let (base, displacement) = self.address(emit, borrowed, operand);
             let bit = bit_register(instruction).map(|register| BitOffset {
@@ -235,13 +232,8 @@ impl AccessLog {
                 displacement,
                 size: size_of(operand, instruction),
                 kind: kind_of(operand.access()),
-                locked: instruction.has_lock_prefix()
-                    || instruction.mnemonic() == iced_x86::Mnemonic::Xchg,
-                segment: match operand.segment() {
-                    Register::FS => Segment::Fs,
-                    Register::GS => Segment::Gs,
-                    _ => Segment::Flat,
-                },
+                locked: is_locked(instruction),
+                segment: segment_of(operand),
                 bit,
                 repeat,
             });
@@ -428,6 +420,25 @@ pub(crate) fn bit_register(instruction: &Instruction) -> Option<Gpr> {
     (tests && by_register)
         .then(|| gpr_of(instruction.op1_register()))
         .flatten()
+}
+
+/// True for string instructions under a REP prefix. The same prefixes mean other things elsewhere (XACQUIRE, XRELEASE, BND).
+pub(crate) fn is_repeated(instruction: &Instruction) -> bool {
+    instruction.is_string_instruction()
+        && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
+}
+
+/// True if memory that the instruction accesses is locked meanwhile.
+pub(crate) fn is_locked(instruction: &Instruction) -> bool {
+    instruction.has_lock_prefix() || instruction.mnemonic() == iced_x86::Mnemonic::Xchg
+}
+
+pub(crate) fn segment_of(operand: &UsedMemory) -> Segment {
+    match operand.segment() {
+        Register::FS => Segment::Fs,
+        Register::GS => Segment::Gs,
+        _ => Segment::Flat,
+    }
 }
 
 /// Bytes of one access; the description of a repeated operand has no size of its own.

@@ -32,7 +32,8 @@ impl GprSet {
     }
 }
 
-const ALL: [Gpr; 16] = [
+/// All general registers in encoding order.
+pub(crate) const ALL: [Gpr; 16] = [
     Gpr::Rax,
     Gpr::Rcx,
     Gpr::Rdx,

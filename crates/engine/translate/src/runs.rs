@@ -5,13 +5,15 @@
 //! on entry, leads back to itself without doing so again, and tells both where it is left: a round costs what it costs
 //! where nothing is told. Other accesses of the loop are sifted.
 
-use crate::accesses::{AccessKind, SLOT_POINTER, SLOT_SCRATCH, bit_register, kind_of, size_of};
+use crate::accesses::{
+    AccessKind, SLOT_POINTER, SLOT_SCRATCH, bit_register, is_locked, is_repeated, kind_of, size_of,
+};
 use crate::bases::change_by;
 use crate::block::{Instrumentation, Scope};
 use crate::budget::{CONDITION_ZERO, Exit, JRCXZ, JUMP_LEN};
 use crate::builder::Builder;
-use crate::operands::{GprSet, free_register, gpr_of};
-use crate::sieve::{Site, SiteKind, Whose, is_locked};
+use crate::operands::{ALL, GprSet, free_register, gpr_of};
+use crate::sieve::{Site, SiteKind, Whose};
 use crate::trace::{Step, Terminator};
 use crate::used::Used;
 use iced_x86::{CodeSize, FlowControl, Instruction, Register, UsedMemory};
@@ -166,30 +168,10 @@ impl Planner {
 
 /// True if an instruction does more to memory than can be told when a loop is over.
 fn is_odd(instruction: &Instruction, used: &Used) -> bool {
-    let repeated = instruction.is_string_instruction()
-        && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
-    !used.memory.is_empty()
-        && (repeated || bit_register(instruction).is_some() || is_locked(instruction))
+    let is_odd =
+        is_repeated(instruction) || is_locked(instruction) || bit_register(instruction).is_some();
+    is_odd && !used.memory.is_empty()
 }
-
-const ALL: [Gpr; 16] = [
-    Gpr::Rax,
-    Gpr::Rcx,
-    Gpr::Rdx,
-    Gpr::Rbx,
-    Gpr::Rsp,
-    Gpr::Rbp,
-    Gpr::Rsi,
-    Gpr::Rdi,
-    Gpr::R8,
-    Gpr::R9,
-    Gpr::R10,
-    Gpr::R11,
-    Gpr::R12,
-    Gpr::R13,
-    Gpr::R14,
-    Gpr::R15,
-];
 
 /// The instructions of a path in order.
 fn path<'a>(
@@ -203,13 +185,8 @@ fn path<'a>(
     steps.iter().map(Step::instruction).chain(end)
 }
 
-/// The run that a path is, which registers its values are, and which accesses are not part of it, by instruction and operand; `None` if it is
-/// none.
-fn plan(
-    steps: &[Step],
-    terminator: &Terminator,
-    used: &[Used],
-) -> Option<(Run, Vec<Gpr>, Vec<(u16, u8)>)> {
+/// The run that a path is, whose site has this number; `None` if it is none.
+fn plan(steps: &[Step], terminator: &Terminator, used: &[Used], site: u32) -> Option<RunPlan> {
     let path: Vec<(&Instruction, &Used)> = path(steps, terminator).zip(used).collect();
     if path
         .iter()
@@ -272,7 +249,13 @@ fn plan(
         first: first.collect(),
         accesses,
     };
-    Some((run, values, planner.sifted))
+    Some(RunPlan {
+        run,
+        values,
+        sifted: planner.sifted,
+        site,
+        again: 0,
+    })
 }
 
 impl Builder<'_> {
@@ -283,19 +266,15 @@ impl Builder<'_> {
         {
             return;
         }
-        let Some((run, values, sifted)) = plan(steps, terminator, &self.used) else {
+        let site = self.request.first_site;
+        let Some(mut plan) = plan(steps, terminator, &self.used, site) else {
             return;
         };
-        for (slot, value) in values.iter().enumerate() {
+        for (slot, value) in plan.values.iter().enumerate() {
             self.emit.store(offset::run(slot), *value);
         }
-        self.run = Some(RunPlan {
-            run,
-            values,
-            sifted,
-            site: self.request.first_site,
-            again: self.emit.here(),
-        });
+        plan.again = self.emit.here();
+        self.run = Some(plan);
     }
 
     /// Whether the path is whole rounds of a loop that do nothing but compute and access memory.

@@ -15,7 +15,8 @@
 //! Told is a record of words: the number of a [`Site`], then what [`SiteKind`] says.
 
 use crate::accesses::{
-    AccessKind, AccessLog, Segment, bit_register, compute_address, kind_of, size_of,
+    AccessKind, AccessLog, Segment, bit_register, compute_address, is_locked, is_repeated, kind_of,
+    segment_of, size_of,
 };
 use crate::block::{Borrowed, Request, Scope};
 use crate::budget::{CONDITION_NOT_ZERO, CONDITION_ZERO, JRCXZ, JUMP_LEN, SHORT_JUMP};
@@ -25,7 +26,7 @@ use crate::emit::{Emitter, Forward};
 use crate::flags;
 use crate::operands::gpr_of;
 use crate::trace::{Step, Terminator};
-use iced_x86::{FlowControl, Instruction, Mnemonic, Register, UsedMemory};
+use iced_x86::{FlowControl, Instruction, Register, UsedMemory};
 use verdict_cpu::layout::{ATOMIC_MARKS, ATOMIC_MARKS_LEN, SIEVE, SIEVE_LEN};
 use verdict_cpu::{Gpr, offset};
 
@@ -226,10 +227,6 @@ impl Builder<'_> {
     }
 }
 
-pub(crate) fn is_locked(instruction: &Instruction) -> bool {
-    instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg
-}
-
 /// True if the instruction jumps through a word that does not change: nobody can race with that.
 fn is_constant_jump(request: &Request<'_>, instruction: &Instruction) -> bool {
     let jumps = matches!(
@@ -287,9 +284,7 @@ impl Sieve<'_> {
 
     /// Changes the flags.
     fn access(&mut self, instruction: &Instruction, operand: &UsedMemory, whose: Whose) {
-        // The same prefixes mean other things elsewhere (XACQUIRE, XRELEASE, BND).
-        let repeated = instruction.is_string_instruction()
-            && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
+        let repeated = is_repeated(instruction);
         let locked = is_locked(instruction);
         let far_bit = bit_register(instruction).is_some();
         let (size, kind) = (size_of(operand, instruction), kind_of(operand.access()));
@@ -297,11 +292,7 @@ impl Sieve<'_> {
             size,
             kind,
             locked,
-            segment: match operand.segment() {
-                Register::FS => Segment::Fs,
-                Register::GS => Segment::Gs,
-                _ => Segment::Flat,
-            },
+            segment: segment_of(operand),
             repeated,
             far_bit,
         };
