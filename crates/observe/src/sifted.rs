@@ -316,12 +316,13 @@ impl Observer {
     }
 
     fn told(&mut self, index: usize, site: &KnownSite, words: &[Word]) {
+        let accesses = matches!(site.what, Told::Plain { .. } | Told::Access(_));
+        if accesses && site.code.owner == Owner::Program && self.threads[index].is_hidden() {
+            // No function that hides what it does calls the program: it was left some other way.
+            self.unfit(Unfit::Unwound);
+        }
         match site.what {
             Told::Plain { size, is_write } => {
-                if self.threads[index].is_hidden() {
-                    // No function that hides what it does calls the program: it was left some other way.
-                    self.unfit(Unfit::Unwound);
-                }
                 self.plain_slowly(index, site, words, size, is_write);
             }
             Told::Access(access) => {

@@ -7,6 +7,7 @@ mod confirm;
 mod corpus;
 mod determinism;
 mod explored;
+mod first_looks;
 mod guests;
 mod hard_guests;
 mod heap;

@@ -5,7 +5,7 @@ use crate::block::{read_kind, read_segment, write_kind, write_segment};
 use crate::bytes::{Reader, Writer};
 use verdict_translate::{RUN_VALUES_MAX, Run, RunAccess, Site, SiteKind};
 
-/// The least that [`write`] writes.
+/// The least that [`write()`] writes.
 pub(crate) const BYTES_MIN: usize = 8 + 1;
 
 const ENTRY: u8 = 0;

@@ -6,9 +6,10 @@
 //! says that an access to exactly this address was told in this epoch. What is found there costs eight instructions and is
 //! not told. Entries forget each other, but never remember what was not told.
 //!
-//! An epoch is a number in the upper bits of a key, to which the address is added. Epochs begin anew where a thread gives others something to wait for: when a noted function that does
-//! so returns, at a LOCK instruction, at a write to memory that any such instruction has touched, and at whatever the engine does
-//! for the thread. Within noted functions that hide what they do, a thread is in an epoch that all share.
+//! An epoch is a number in the upper bits of a key, to which the address is added. A thread is in a new one where it gives others
+//! something to wait for: when a noted function that does so has returned, at a LOCK instruction, at a write to memory that any such
+//! instruction has touched, and at whatever the engine does for it. Within noted functions that hide what they do, a thread is in
+//! an epoch that all share.
 //!
 //! Loops that go through memory would pass all the time: see [`crate::runs`].
 //!

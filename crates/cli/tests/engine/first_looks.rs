@@ -1,0 +1,92 @@
+//! What may race is found from what the executor finds worth telling, and where that says too little, from everything: programs that
+//! come by what is hard to tell, looked at both ways.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::tools::build;
+
+/// The report on a program, with what it prints and how it ends left out.
+fn races(program: &std::path::Path, options: &[&str]) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("races.json");
+    let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
+        .args(["detect", "--format", "json", "--output"])
+        .arg(&output)
+        .args(options)
+        .arg("--")
+        .arg(program)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let written = fs::read(&output).unwrap_or_else(|error| {
+        let stderr = String::from_utf8_lossy(&run.stderr);
+        panic!("{}: no report ({error}): {stderr}", program.display())
+    });
+    let document: Value = serde_json::from_slice(&written).unwrap();
+    document["races"].clone()
+}
+
+/// Pairs of lines, each in order.
+fn lines(races: &Value) -> BTreeSet<(u64, u64)> {
+    let races = races.as_array().expect("a list of races");
+    let line = |race: &Value, side: usize| race["accesses"][side]["line"].as_u64().unwrap_or(0);
+    races
+        .iter()
+        .map(|race| (line(race, 0), line(race, 1)))
+        .map(|(first, second)| (first.min(second), first.max(second)))
+        .collect()
+}
+
+/// The lines of races without optimisation; with it, the compiler may have put several accesses into one.
+fn both_ways(source: &str, expected: &[(u64, u64)]) {
+    for level in ["-O2", "-O0"] {
+        let program = build(source, &["gcc", level, "-g", "-pthread"]);
+        let sifted = races(&program, &[]);
+        let lines = lines(&sifted);
+        match level {
+            "-O0" => assert_eq!(lines, expected.iter().copied().collect()),
+            _ => assert!(!lines.is_empty()),
+        }
+        assert_eq!(sifted, races(&program, &["--explain-sync"]), "{level}");
+    }
+}
+
+#[test]
+fn loops_with_constant_steps() {
+    let expected = [(13, 23), (14, 24), (15, 26), (16, 27), (16, 28), (17, 29)];
+    both_ways("looks_strides.c", &expected);
+}
+
+#[test]
+fn one_epoch_after_the_other() {
+    both_ways("looks_epochs.c", &[(19, 37), (28, 44)]);
+}
+
+#[test]
+fn a_function_that_is_left_by_unwinding() {
+    both_ways("looks_unwound.c", &[(11, 28), (13, 28)]);
+}
+
+#[test]
+fn an_allocator_of_the_programs_own() {
+    both_ways("looks_allocator.c", &[(33, 33)]);
+}
+
+#[test]
+fn memory_whose_address_is_stored_by_a_library() {
+    both_ways("looks_aligned.c", &[(10, 10)]);
+}
+
+#[test]
+fn handlers_of_signals() {
+    both_ways("looks_handler.c", &[(10, 10), (16, 16), (16, 18), (18, 18)]);
+}
+
+#[test]
+fn a_loop_that_ends_in_a_fault() {
+    both_ways("looks_crashing.c", &[(11, 17)]);
+}
