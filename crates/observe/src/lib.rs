@@ -59,5 +59,5 @@ pub use explain::{SyncRule, SyncSummary};
 pub use heap_errors::{HeapError, HeapErrorKind, HeapUse, heap_use};
 pub use sifted::Unfit;
 pub use sites::{Place, SiteInfo};
-pub use survey::{Surveyed, survey};
+pub use survey::{Surveyed, Told, survey};
 pub use trace::{ProgramNames, ProgramTrace, Seen};

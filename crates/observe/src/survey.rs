@@ -19,16 +19,33 @@ pub struct Surveyed {
     pub unfit: Option<Unfit>,
 }
 
+/// How much an executor tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// Everything.
+    All,
+    /// What is new: reading ends where that says too little.
+    New,
+}
+
 /// Reads what an executor tells through `from`, to the end. `progress` is told how many bytes there were so far.
 ///
 /// # Errors
 /// When it makes no sense.
-pub fn survey(from: impl Read, progress: &mut dyn FnMut(u64)) -> Result<Surveyed, StreamError> {
+pub fn survey(
+    from: impl Read,
+    told: Told,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Surveyed, StreamError> {
     let mut reader = StreamReader::new(from);
     let mut observer = Observer::surveying();
     while let Some(record) = reader.next_record()? {
         observer.record(record);
         progress(reader.bytes());
+        if told == Told::New && observer.unfit.is_some() {
+            // The run goes on without anybody who listens.
+            break;
+        }
     }
     let suspects = match std::mem::take(&mut observer.looks) {
         Looks::Survey(suspects) => suspects.finish(),
@@ -36,7 +53,7 @@ pub fn survey(from: impl Read, progress: &mut dyn FnMut(u64)) -> Result<Surveyed
     };
     Ok(Surveyed {
         suspects,
-        unfit: observer.unfit,
+        unfit: observer.unfit.filter(|_| told == Told::New),
         seen: Seen::of(observer),
     })
 }

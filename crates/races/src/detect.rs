@@ -8,7 +8,7 @@ use verdict_detect::{
 };
 use verdict_events::{Event, EventKind, Names, TraceError, TraceSource};
 use verdict_launch::{Ending, LaunchError, LaunchOptions, run_told};
-use verdict_observe::{ProgramTrace, Seen, Surveyed, survey};
+use verdict_observe::{ProgramTrace, Seen, Surveyed, Told, survey};
 use verdict_protocol::{AccessLog, ExecutorConfig};
 
 /// What to run and how to look.
@@ -165,26 +165,23 @@ fn first_look(
     request: &DetectRequest<'_>,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<(Ending, Surveyed), ProgramError> {
-    let config = match request.first_look {
-        FirstLook::Sifted => ExecutorConfig {
-            accesses: AccessLog::Sift,
-            ..request.config.clone()
-        },
-        FirstLook::Whole => told(&request.config),
+    let (config, how) = match request.first_look {
+        FirstLook::Sifted => {
+            let accesses = AccessLog::Sift;
+            let config = request.config.clone();
+            (ExecutorConfig { accesses, ..config }, Told::New)
+        }
+        FirstLook::Whole => (told(&request.config), Told::All),
     };
-    let (ending, heard) = run_told(&config, &request.launch, |told| survey(told, progress))?;
+    let look = |from| survey(from, how, &mut *progress);
+    let (ending, heard) = run_told(&config, &request.launch, look)?;
     let surveyed = heard.map_err(cannot_follow)?;
-    eprintln!(
-        "UNFIT {:?} {}",
-        surveyed.unfit,
-        surveyed.suspects.granules()
-    );
-    if surveyed.unfit.is_none() || request.first_look == FirstLook::Whole {
+    if surveyed.unfit.is_none() {
         return Ok((ending, surveyed));
     }
     let again = (request.again)().map_err(|why| ProgramError::Whole { why })?;
-    let config = told(&again.config);
-    let (_, heard) = run_told(&config, &again.launch, |told| survey(told, progress))?;
+    let look = |from| survey(from, Told::All, progress);
+    let (_, heard) = run_told(&told(&again.config), &again.launch, look)?;
     Ok((ending, heard.map_err(cannot_follow)?))
 }
 
