@@ -84,17 +84,17 @@ impl Events {
             Some(Runtime::Library | Runtime::Parallel) => Whose::Runtime,
         };
         cache.belongs(start, mapping.end, whose);
-        if let (Some((path, offset)), Whose::Program) = (file, whose) {
+        let Some((path, offset)) = file else { return };
+        let found = hooks::code_file(path, *offset, start, mapping.end);
+        if whose == Whose::Program {
             // What a stub reads is for the loader to keep right.
-            for (start, end) in hooks::stubs(path, *offset, start, mapping.end) {
+            for (start, end) in found.stubs {
                 cache.belongs(start, end, Whose::Loader);
             }
         }
-        if let Some((path, offset)) = file {
-            for (address, name) in hooks::noted_functions(path, *offset, start, mapping.end) {
-                cache.note(address, noted(name));
-                self.writer.function(address, name);
-            }
+        for (address, name) in found.noted {
+            cache.note(address, noted(name));
+            self.writer.function(address, name);
         }
     }
 

@@ -6,15 +6,19 @@ use std::fs;
 use std::path::Path;
 use verdict_stream::NOTED_FUNCTIONS;
 
-/// Guest addresses and names of the noted functions in the part of `path` that is mapped at `start..end` from
-/// `file_offset` on. None where the file makes no sense.
-pub(crate) fn noted_functions(
-    path: &Path,
-    file_offset: u64,
-    start: u64,
-    end: u64,
-) -> BTreeMap<u64, &'static str> {
-    let mut found = BTreeMap::new();
+/// What is of interest in a part of a file that is mapped to be executed, by guest addresses.
+#[derive(Default, Debug)]
+pub(crate) struct CodeFile {
+    /// The noted functions.
+    pub(crate) noted: BTreeMap<u64, &'static str>,
+    /// The stubs of the linkage table: from, to.
+    pub(crate) stubs: Vec<(u64, u64)>,
+}
+
+/// Looks into the part of `path` that is mapped at `start..end` from `file_offset` on. Nothing is found where the file makes no
+/// sense.
+pub(crate) fn code_file(path: &Path, file_offset: u64, start: u64, end: u64) -> CodeFile {
+    let mut found = CodeFile::default();
     let Ok(bytes) = fs::read(path) else {
         return found;
     };
@@ -42,29 +46,18 @@ pub(crate) fn noted_functions(
         let address = symbol.address().wrapping_add(bias);
         let here = (start..end).contains(&address);
         if symbol.is_definition() && symbol.kind() == SymbolKind::Text && here {
-            found.entry(address).or_insert(*name);
+            found.noted.entry(address).or_insert(*name);
         }
     }
-    found
-}
-
-/// Guest addresses of the stubs of a file's linkage table, in the part of it that is mapped at `start..end` from `file_offset` on.
-pub(crate) fn stubs(path: &Path, file_offset: u64, start: u64, end: u64) -> Vec<(u64, u64)> {
-    let Ok(bytes) = fs::read(path) else {
-        return Vec::new();
-    };
-    let Ok(binary) = object::File::parse(&*bytes) else {
-        return Vec::new();
-    };
     let stubs = binary
         .sections()
-        .filter(|section| section.name().is_ok_and(|name| name.starts_with(".plt")));
-    let here = stubs.filter_map(|section| {
-        let (offset, size) = section.file_range()?;
-        let at = start + offset.checked_sub(file_offset)?;
-        (at + size <= end).then_some((at, at + size))
-    });
-    here.collect()
+        .filter(|section| section.name().is_ok_and(|name| name.starts_with(".plt")))
+        .map(|section| (section.address().wrapping_add(bias), section.size()))
+        .filter(|(address, size)| (start..end).contains(address) && *size <= end - address);
+    found
+        .stubs
+        .extend(stubs.map(|(address, size)| (address, address + size)));
+    found
 }
 
 /// Symbol tables of static programs name versions: `pthread_cond_wait@@GLIBC_2.3.2`.
