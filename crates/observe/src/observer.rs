@@ -18,7 +18,7 @@ use crate::sifted::{ToldSites, Unfit};
 use crate::sites::{Place, SiteInfo, Sites};
 use crate::strides::Strides;
 use crate::threads::ThreadState;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use verdict_detect::SuspectBytes;
 use verdict_events::{Event, EventKind, MemoryOrder, SiteId, SyncId, ThreadId};
 use verdict_stream::{BlockInfo, Mapped, Record, SystemCall};
@@ -35,6 +35,8 @@ pub(crate) struct Observer {
     pub(crate) threads: Vec<ThreadState>,
     pub(crate) ownership: Ownership,
     pub(crate) atomics: AtomicPlaces,
+    /// The compiler's guard variables: atomic by their symbols.
+    guards: FxHashSet<u64>,
     pub(crate) sites: Sites,
     pub(crate) summary: SyncCounts,
     /// What descriptors lead to.
@@ -183,7 +185,10 @@ impl Observer {
             }
             self.code.forget();
             self.ownership.modules_changed();
-            guards.into_iter().for_each(|guard| self.add_atomic(guard));
+            for guard in guards {
+                self.guards.insert(guard);
+                self.add_atomic(guard);
+            }
         }
     }
 
@@ -387,6 +392,13 @@ impl Observer {
             return;
         }
         let rule = self.atomic_rule(address, code, access);
+        if rule.is_some()
+            && !access.locked
+            && access.kind != AccessKind::Read
+            && self.guards.contains(&address)
+        {
+            self.unfit(Unfit::AtomicStore);
+        }
         if rule == Some(SyncRule::LockInstruction) && code.owner == Owner::Program {
             self.add_atomic(address);
         }

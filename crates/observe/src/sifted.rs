@@ -21,8 +21,10 @@ use verdict_translate::{
 /// Why a survey of what is new does not say which bytes may race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unfit {
-    /// A plain instruction stores something atomic: only debug information says so, which the executor does not have.
+    /// A plain instruction stores something atomic: only debug information or a symbol says so, which the executor does not look at.
     AtomicStore,
+    /// A loop comes by something atomic before it is told what else it has accessed, and when.
+    AtomicInLoop,
     /// A runtime for parallel programs: all that it does orders threads.
     ParallelRuntime,
     /// Libraries are linked into the program, so that whose an instruction is does not go by its file.
@@ -90,6 +92,8 @@ pub(crate) struct KnownSite {
     pc: u64,
     code: Code,
     what: Told,
+    /// It is made by a loop whose other accesses are told when it is over.
+    in_run: bool,
 }
 
 /// What is told at a site.
@@ -134,6 +138,7 @@ impl Observer {
         if code.owner == Owner::Parallel {
             self.unfit(Unfit::ParallelRuntime);
         }
+        let mut in_loop = false;
         let what = match site.what {
             SiteKind::Entry { .. } => Told::Entry {
                 words: site.what.words(),
@@ -147,7 +152,12 @@ impl Observer {
                 segment,
                 repeated,
                 far_bit,
+                in_run,
             } => {
+                in_loop = in_run;
+                if in_run && code.atomic {
+                    self.unfit(Unfit::AtomicInLoop);
+                }
                 if far_bit || segment == Segment::Gs {
                     self.unfit(Unfit::Addressing);
                 }
@@ -188,6 +198,7 @@ impl Observer {
             pc: site.pc,
             code,
             what,
+            in_run: in_loop,
         }
     }
 
@@ -212,7 +223,10 @@ impl Observer {
                     after
                 }),
             };
-            let Some(after) = after else { break };
+            let Some(after) = after else {
+                self.unfit(Unfit::Lost);
+                break;
+            };
             rest = self.plain_records(index, after, &sites.plain);
         }
         self.told_sites = sites;
@@ -293,10 +307,11 @@ impl Observer {
         run.ran(values, (header >> 32) as usize, &mut parts)?;
         let is_programs = site.code.owner == Owner::Program;
         if is_programs && !site.code.may_repeat() || site.code.owner == Owner::Loader {
-            self.unfit(Unfit::AtomicStore);
+            self.unfit(Unfit::AtomicInLoop);
         }
         for part in &parts {
-            if !is_programs && !self.ownership.is_programs(part.start, &self.modules) {
+            let mut ends = [part.start, part.start + (part.size - 1)].into_iter();
+            if !is_programs && !ends.any(|at| self.ownership.is_programs(at, &self.modules)) {
                 continue;
             }
             let Looks::Survey(suspects) = &mut self.looks else {
@@ -307,8 +322,8 @@ impl Observer {
                 size => suspects.access_range(thread, part.start, size, part.is_write),
             };
             if looked != Looked::Done {
-                // Something there is atomic: whatever is done to it has to be told one by one.
-                self.unfit(Unfit::AtomicStore);
+                // Whatever is done to it has to be told one by one.
+                self.unfit(Unfit::AtomicInLoop);
             }
         }
         self.parts = parts;
@@ -323,16 +338,32 @@ impl Observer {
         }
         match site.what {
             Told::Plain { size, is_write } => {
+                self.look_for_order_in_loop(index, site, words);
                 self.plain_slowly(index, site, words, size, is_write);
             }
             Told::Access(access) => {
                 if !self.is_librarys(index, site, &access, words) {
+                    self.look_for_order_in_loop(index, site, words);
                     self.access(index, site.pc, site.code, &access, words);
                 }
             }
             Told::Nothing { .. } | Told::Run => {}
             Told::Entry { .. } => self.noted_begins(index, site.pc, words),
             Told::Return => self.noted_returns(index, number(words[0])),
+        }
+    }
+
+    /// What a loop has accessed before it came by something atomic would be told as if it came after that.
+    fn look_for_order_in_loop(&mut self, index: usize, site: &KnownSite, words: &[Word]) {
+        if !site.in_run {
+            return;
+        }
+        let base = match site.what {
+            Told::Access(access) if access.segment == Segment::Fs => self.threads[index].fs_base,
+            _ => 0,
+        };
+        if self.atomics.contains(base.wrapping_add(number(words[0]))) {
+            self.unfit(Unfit::AtomicInLoop);
         }
     }
 

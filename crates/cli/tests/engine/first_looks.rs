@@ -61,6 +61,12 @@ fn loops_with_constant_steps() {
     both_ways("looks_strides.c", &expected);
 }
 
+/// It is read before the word that the other thread gave is seen, though that is told first.
+#[test]
+fn loops_that_come_by_something_atomic() {
+    both_ways("looks_gathered.c", &[(16, 25)]);
+}
+
 #[test]
 fn one_epoch_after_the_other() {
     both_ways("looks_epochs.c", &[(19, 37), (28, 44)]);

@@ -29,12 +29,13 @@ pub(crate) fn write(out: &mut Writer, site: &Site) {
             segment,
             repeated,
             far_bit,
+            in_run,
         } => {
             out.u8(ACCESS);
             out.u32(size);
             write_kind(out, kind);
             write_segment(out, segment);
-            let all = [locked, repeated, far_bit];
+            let all = [locked, repeated, far_bit, in_run];
             all.iter().for_each(|is_so| out.u8(u8::from(*is_so)));
         }
     }
@@ -55,6 +56,7 @@ pub(crate) fn read(from: &mut Reader<'_>) -> Result<Site, StreamError> {
             locked: from.u8()? != 0,
             repeated: from.u8()? != 0,
             far_bit: from.u8()? != 0,
+            in_run: from.u8()? != 0,
         },
         _ => return Err(StreamError::Damaged),
     };
@@ -129,6 +131,7 @@ mod tests {
             segment: Segment::Fs,
             repeated,
             far_bit: !locked,
+            in_run: locked,
         };
         let all = [
             access(true, false),

@@ -61,6 +61,8 @@ pub enum SiteKind {
         repeated: bool,
         /// A bit test that reaches beyond its operand: the address is not known.
         far_bit: bool,
+        /// It is made by a loop whose other accesses are told when it is over.
+        in_run: bool,
     },
     /// A noted function begins: the return address, then its first arguments, in the order of [`ARGUMENT_REGISTERS`].
     Entry {
@@ -190,6 +192,7 @@ impl Builder<'_> {
         };
         let mut sieve = Sieve {
             first_site: self.request.first_site,
+            in_run: self.run.is_some(),
             log,
             emit: &mut self.emit,
             cold,
@@ -242,6 +245,7 @@ fn is_constant_jump(request: &Request<'_>, instruction: &Instruction) -> bool {
 /// Emits what tells of one instruction.
 struct Sieve<'a> {
     first_site: u32,
+    in_run: bool,
     log: &'a mut AccessLog,
     emit: &'a mut Emitter,
     /// Where code goes that seldom runs; `None` if it has to stay.
@@ -296,6 +300,7 @@ impl Sieve<'_> {
             segment: segment_of(operand),
             repeated,
             far_bit,
+            in_run: self.in_run,
         };
         let site = self.site(instruction.ip(), what);
         let (first, _) = self.registers();
