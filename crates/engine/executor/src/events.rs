@@ -11,7 +11,7 @@ use verdict_cpu::{Gpr, layout::PAGE};
 use verdict_kernel::{Direction, Mapping, Memory, Role, syscall_buffers};
 use verdict_protocol::Telling;
 use verdict_stream::{
-    Mapped, MemoryUse, RingEnds, RingWriter, Runtime, StreamWriter, SystemCall, noted, runtime_of,
+    Mapped, MemoryUse, RingEnds, RingWriter, Runtime, StreamWriter, SystemCall, runtime_of,
 };
 use verdict_translate::Whose;
 
@@ -92,8 +92,8 @@ impl Events {
                 cache.belongs(start, end, Whose::Loader);
             }
         }
-        for (address, name) in found.noted {
-            cache.note(address, noted(name));
+        for (address, (name, noted)) in found.noted {
+            cache.note(address, noted);
             self.writer.function(address, name);
         }
     }

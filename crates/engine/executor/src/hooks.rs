@@ -1,16 +1,17 @@
 //! Where the functions are whose calls are told: looked up in the symbols of every file that is mapped to be executed.
 
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use verdict_stream::NOTED_FUNCTIONS;
+use verdict_translate::Noted;
 
 /// What is of interest in a part of a file that is mapped to be executed, by guest addresses.
 #[derive(Default, Debug)]
 pub(crate) struct CodeFile {
     /// The noted functions.
-    pub(crate) noted: BTreeMap<u64, &'static str>,
+    pub(crate) noted: BTreeMap<u64, (&'static str, Noted)>,
     /// The stubs of the linkage table: from, to.
     pub(crate) stubs: Vec<(u64, u64)>,
 }
@@ -37,16 +38,16 @@ pub(crate) fn code_file(path: &Path, file_offset: u64, start: u64, end: u64) -> 
     let bias = (start + offset)
         .wrapping_sub(file_offset)
         .wrapping_sub(segment.address());
-    let wanted: BTreeSet<&'static str> = NOTED_FUNCTIONS.iter().copied().collect();
+    let wanted: BTreeMap<&'static str, Noted> = NOTED_FUNCTIONS.iter().copied().collect();
     for symbol in binary.dynamic_symbols().chain(binary.symbols()) {
         let Ok(name) = symbol.name() else { continue };
-        let Some(name) = wanted.get(unversioned(name)) else {
+        let Some((name, noted)) = wanted.get_key_value(unversioned(name)) else {
             continue;
         };
         let address = symbol.address().wrapping_add(bias);
         let here = (start..end).contains(&address);
         if symbol.is_definition() && symbol.kind() == SymbolKind::Text && here {
-            found.noted.entry(address).or_insert(*name);
+            found.noted.entry(address).or_insert((*name, *noted));
         }
     }
     let stubs = binary

@@ -16,7 +16,7 @@ mod sites;
 mod write;
 
 pub use block::BlockInfo;
-pub use noted::{NOTED_FUNCTIONS, noted};
+pub use noted::NOTED_FUNCTIONS;
 pub use read::{StreamError, StreamReader};
 pub use record::{LOST, Mapped, MemoryUse, Record, SystemCall};
 pub use ring::{RingEnds, RingReader, RingWriter, ring};

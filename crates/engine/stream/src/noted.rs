@@ -3,149 +3,109 @@
 
 use verdict_translate::{ARGUMENT_REGISTERS, Noted};
 
-/// Symbols of noted functions.
-pub const NOTED_FUNCTIONS: &[&str] = &[
+/// One that hides what it does, and gives others something to wait for, or changes what memory means.
+const NOTED: Noted = Noted {
+    hides: true,
+    ends_epoch: true,
+    atomic: false,
+    arguments: ARGUMENT_REGISTERS.len() as u8,
+};
+/// One that waits for others, and gives nobody anything to wait for.
+const WAITS: Noted = Noted {
+    ends_epoch: false,
+    ..NOTED
+};
+/// One whose first argument remembers that something was done once.
+const GUARD: Noted = Noted {
+    atomic: true,
+    ..NOTED
+};
+/// The same, and it calls a function of the program.
+const ONCE: Noted = Noted {
+    hides: false,
+    ..GUARD
+};
+
+/// Symbols of noted functions, and what each means for whoever calls it.
+pub const NOTED_FUNCTIONS: &[(&str, Noted)] = &[
     // mutexes
-    "pthread_mutex_lock",
-    "pthread_mutex_trylock",
-    "pthread_mutex_timedlock",
-    "pthread_mutex_clocklock",
-    "pthread_mutex_unlock",
-    "mtx_lock",
-    "mtx_trylock",
-    "mtx_timedlock",
-    "mtx_unlock",
+    ("pthread_mutex_lock", WAITS.of_one()),
+    ("pthread_mutex_trylock", WAITS.of_one()),
+    ("pthread_mutex_timedlock", WAITS),
+    ("pthread_mutex_clocklock", WAITS),
+    ("pthread_mutex_unlock", NOTED.of_one()),
+    ("mtx_lock", WAITS),
+    ("mtx_trylock", WAITS),
+    ("mtx_timedlock", WAITS),
+    ("mtx_unlock", NOTED),
     // read-write locks
-    "pthread_rwlock_rdlock",
-    "pthread_rwlock_tryrdlock",
-    "pthread_rwlock_timedrdlock",
-    "pthread_rwlock_clockrdlock",
-    "pthread_rwlock_wrlock",
-    "pthread_rwlock_trywrlock",
-    "pthread_rwlock_timedwrlock",
-    "pthread_rwlock_clockwrlock",
-    "pthread_rwlock_unlock",
+    ("pthread_rwlock_rdlock", WAITS.of_one()),
+    ("pthread_rwlock_tryrdlock", WAITS),
+    ("pthread_rwlock_timedrdlock", WAITS),
+    ("pthread_rwlock_clockrdlock", WAITS),
+    ("pthread_rwlock_wrlock", WAITS.of_one()),
+    ("pthread_rwlock_trywrlock", WAITS),
+    ("pthread_rwlock_timedwrlock", WAITS),
+    ("pthread_rwlock_clockwrlock", WAITS),
+    ("pthread_rwlock_unlock", NOTED.of_one()),
     // spin locks
-    "pthread_spin_lock",
-    "pthread_spin_trylock",
-    "pthread_spin_unlock",
+    ("pthread_spin_lock", WAITS.of_one()),
+    ("pthread_spin_trylock", WAITS),
+    ("pthread_spin_unlock", NOTED.of_one()),
     // conditions
-    "pthread_cond_wait",
-    "pthread_cond_timedwait",
-    "pthread_cond_clockwait",
-    "pthread_cond_signal",
-    "pthread_cond_broadcast",
-    "cnd_wait",
-    "cnd_timedwait",
-    "cnd_signal",
-    "cnd_broadcast",
+    ("pthread_cond_wait", NOTED),
+    ("pthread_cond_timedwait", NOTED),
+    ("pthread_cond_clockwait", NOTED),
+    ("pthread_cond_signal", NOTED.of_one()),
+    ("pthread_cond_broadcast", NOTED.of_one()),
+    ("cnd_wait", NOTED),
+    ("cnd_timedwait", NOTED),
+    ("cnd_signal", NOTED),
+    ("cnd_broadcast", NOTED),
     // barriers
-    "pthread_barrier_wait",
+    ("pthread_barrier_wait", NOTED),
     // semaphores
-    "sem_wait",
-    "sem_trywait",
-    "sem_timedwait",
-    "sem_clockwait",
-    "sem_post",
+    ("sem_wait", WAITS.of_one()),
+    ("sem_trywait", WAITS),
+    ("sem_timedwait", WAITS),
+    ("sem_clockwait", WAITS),
+    ("sem_post", NOTED.of_one()),
     // once
-    "pthread_once",
-    "call_once",
-    "__cxa_guard_acquire",
-    "__cxa_guard_release",
-    "__cxa_guard_abort",
+    ("pthread_once", ONCE),
+    ("call_once", ONCE),
+    ("__cxa_guard_acquire", GUARD),
+    ("__cxa_guard_release", NOTED),
+    ("__cxa_guard_abort", NOTED),
     // threads
-    "pthread_create",
-    "pthread_join",
-    "pthread_tryjoin_np",
-    "pthread_timedjoin_np",
-    "pthread_clockjoin_np",
-    "thrd_create",
-    "thrd_join",
+    ("pthread_create", NOTED),
+    ("pthread_join", NOTED),
+    ("pthread_tryjoin_np", NOTED),
+    ("pthread_timedjoin_np", NOTED),
+    ("pthread_clockjoin_np", NOTED),
+    ("thrd_create", NOTED),
+    ("thrd_join", NOTED),
     // streams
-    "flockfile",
-    "ftrylockfile",
-    "funlockfile",
-    "setvbuf",
-    "setbuf",
-    "setbuffer",
+    ("flockfile", WAITS),
+    ("ftrylockfile", WAITS),
+    ("funlockfile", NOTED),
+    ("setvbuf", NOTED),
+    ("setbuf", NOTED),
+    ("setbuffer", NOTED),
     // memory
-    "malloc",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "free",
-    "cfree",
-    "memalign",
-    "posix_memalign",
-    "aligned_alloc",
-    "valloc",
-    "pvalloc",
-    "malloc_usable_size",
-    "mmap",
-    "mmap64",
-    "munmap",
-    "mremap",
+    ("malloc", NOTED.of_one()),
+    ("calloc", NOTED),
+    ("realloc", NOTED),
+    ("reallocarray", NOTED),
+    ("free", NOTED.of_one()),
+    ("cfree", NOTED),
+    ("memalign", NOTED),
+    ("posix_memalign", NOTED),
+    ("aligned_alloc", NOTED),
+    ("valloc", NOTED),
+    ("pvalloc", NOTED),
+    ("malloc_usable_size", NOTED),
+    ("mmap", NOTED),
+    ("mmap64", NOTED),
+    ("munmap", NOTED),
+    ("mremap", NOTED),
 ];
-
-/// Those that wait for others and give nobody anything to wait for.
-const WAITING: &[&str] = &[
-    "pthread_mutex_lock",
-    "pthread_mutex_trylock",
-    "pthread_mutex_timedlock",
-    "pthread_mutex_clocklock",
-    "mtx_lock",
-    "mtx_trylock",
-    "mtx_timedlock",
-    "pthread_rwlock_rdlock",
-    "pthread_rwlock_tryrdlock",
-    "pthread_rwlock_timedrdlock",
-    "pthread_rwlock_clockrdlock",
-    "pthread_rwlock_wrlock",
-    "pthread_rwlock_trywrlock",
-    "pthread_rwlock_timedwrlock",
-    "pthread_rwlock_clockwrlock",
-    "pthread_spin_lock",
-    "pthread_spin_trylock",
-    "sem_wait",
-    "sem_trywait",
-    "sem_timedwait",
-    "sem_clockwait",
-    "flockfile",
-    "ftrylockfile",
-];
-/// Those that call a function of the program.
-const CALLING_BACK: &[&str] = &["pthread_once", "call_once"];
-/// Those whose first argument remembers that something was done once.
-const GUARDING: &[&str] = &["pthread_once", "call_once", "__cxa_guard_acquire"];
-
-/// Those of which only the first argument matters.
-const OF_ONE: &[&str] = &[
-    "pthread_mutex_lock",
-    "pthread_mutex_trylock",
-    "pthread_mutex_unlock",
-    "pthread_rwlock_rdlock",
-    "pthread_rwlock_wrlock",
-    "pthread_rwlock_unlock",
-    "pthread_spin_lock",
-    "pthread_spin_unlock",
-    "pthread_cond_signal",
-    "pthread_cond_broadcast",
-    "sem_wait",
-    "sem_post",
-    "malloc",
-    "free",
-];
-
-/// What the noted function of this name means for whoever calls it.
-#[must_use]
-pub fn noted(name: &str) -> Noted {
-    Noted {
-        hides: !CALLING_BACK.contains(&name),
-        ends_epoch: !WAITING.contains(&name),
-        atomic: GUARDING.contains(&name),
-        arguments: match OF_ONE.contains(&name) {
-            true => 1,
-            false => ARGUMENT_REGISTERS.len() as u8,
-        },
-    }
-}

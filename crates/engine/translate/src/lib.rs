@@ -34,6 +34,7 @@ mod pad;
 mod returns;
 mod runs;
 mod sieve;
+mod sieve_code;
 mod trace;
 mod used;
 
