@@ -120,6 +120,7 @@ pub fn run_told<T: Send>(
     listener: impl FnOnce(RingReader) -> T + Send,
 ) -> Result<(Ending, T), LaunchError> {
     let (read, write) = verdict_stream::ring().map_err(LaunchError::Channel)?;
+    spawn::make_room_for_copies(&write).map_err(LaunchError::Channel)?;
     std::thread::scope(|scope| {
         let listening = scope.spawn(|| listener(read));
         let ending = run_with(config, options, Some(write));

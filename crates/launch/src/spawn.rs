@@ -92,6 +92,12 @@ fn with_descriptors(
     config
 }
 
+/// Has the kernel enlarge the table of descriptors now. Once there are other threads, it waits for all of them to take note of that,
+/// which takes longer than to start an executor.
+pub(crate) fn make_room_for_copies(told: &RingEnds) -> io::Result<()> {
+    inheritable_copies(&[&told.memory]).map(drop)
+}
+
 fn inheritable_copies(files: &[&File]) -> io::Result<Vec<OwnedFd>> {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let first = i32::try_from(FIRST_DESCRIPTOR.min(limit.saturating_sub(ROOM_ABOVE)))

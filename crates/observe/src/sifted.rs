@@ -122,7 +122,7 @@ enum Told {
 const SMALL: u64 = 64;
 
 /// Noted functions within each other; the executor keeps track of more.
-const DEPTH_MAX: usize = 100;
+const DEPTH_MAX: usize = 30;
 
 impl Observer {
     /// Sites may be told of.
@@ -264,7 +264,7 @@ impl Observer {
             };
             let (size, is_write) = (u32::from(site.size), site.is_write);
             if size == 0
-                || suspects.access(thread, number(*address), size, is_write) != Looked::Done
+                || suspects.access_new(thread, number(*address), size, is_write) != Looked::Done
             {
                 break;
             }
@@ -387,7 +387,7 @@ impl Observer {
             return true;
         }
         let thread = ThreadId(index as u32);
-        suspects.access(thread, address, access.size, is_write) == Looked::Done
+        suspects.access_new(thread, address, access.size, is_write) == Looked::Done
     }
 
     /// A plain access of the program that may be atomic.

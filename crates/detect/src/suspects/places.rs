@@ -23,6 +23,9 @@ const INDEX_BITS: u32 = 28;
 const INDEX: u64 = (1 << INDEX_BITS) - 1;
 const PAGES_MAX: u64 = 1 << (u64::BITS - INDEX_BITS);
 
+/// As many pages with cells of their own are not worth looking through. Few in tests, which are to come by both.
+const PAGES_FEW: usize = if cfg!(debug_assertions) { 2 } else { 1024 };
+
 type Page = [Cell; CELLS];
 
 /// The cells of all pages that were accessed.
@@ -30,6 +33,10 @@ type Page = [Cell; CELLS];
 pub(super) struct Places {
     pages: Vec<Page>,
     numbers: FxHashMap<u64, u32>,
+    /// Indices that no page has any more.
+    unused: Vec<u32>,
+    /// When there are so many pages with cells of their own, those are looked for that need none.
+    many: usize,
     /// A page and its index each; [`u64::MAX`] for none.
     lately: Box<[u64; 1 << LATELY_BITS]>,
     /// Pages of which all granules have the same cell, by page. Pages that have cells of their own are not among them.
@@ -43,6 +50,8 @@ impl Default for Places {
         Places {
             pages: Vec::new(),
             numbers: FxHashMap::default(),
+            unused: Vec::new(),
+            many: PAGES_FEW,
             lately: Box::new([u64::MAX; 1 << LATELY_BITS]),
             alike: FxHashMap::default(),
             freed: BTreeMap::new(),
@@ -119,12 +128,43 @@ impl Places {
         if let Some(known) = self.numbers.get(&page) {
             return *known;
         }
-        let index = self.pages.len() as u32;
+        if self.numbers.len() >= self.many {
+            self.merge();
+        }
         let alike = self.alike.remove(&page);
         let cell = alike.unwrap_or_else(|| self.freed_at(page * PAGE));
-        self.pages.push([cell; CELLS]);
+        let index = match self.unused.pop() {
+            Some(index) => {
+                self.pages[index as usize] = [cell; CELLS];
+                index
+            }
+            None => {
+                self.pages.push([cell; CELLS]);
+                (self.pages.len() - 1) as u32
+            }
+        };
         self.numbers.insert(page, index);
         index
+    }
+
+    /// Takes their cells from all pages whose granules have come to be alike: what a thread has gone through is, in the end.
+    fn merge(&mut self) {
+        let (pages, alike, unused) = (&self.pages, &mut self.alike, &mut self.unused);
+        let lately = &mut self.lately;
+        self.numbers.retain(|page, index| {
+            let cells = &pages[*index as usize];
+            let cell = cells[0];
+            // Reads that several granules have are kept once for all.
+            if cell.write & (SPECIAL | ATOMIC) != 0 || cells.iter().any(|other| *other != cell) {
+                return true;
+            }
+            alike.insert(*page, cell);
+            lately[place(*page)] = u64::MAX;
+            unused.push(*index);
+            false
+        });
+        let left = self.numbers.len();
+        self.many = left + PAGES_FEW.max(left / 4);
     }
 
     fn freed_at(&self, address: u64) -> Cell {

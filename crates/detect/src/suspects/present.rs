@@ -76,6 +76,23 @@ impl Suspects {
         self.access_long(present.word, present.key, address, size, is_write)
     }
 
+    /// A plain access that repeats none of those that its thread has made in its epoch, as far as whoever calls has seen.
+    #[inline(always)]
+    pub fn access_new(
+        &mut self,
+        thread: ThreadId,
+        address: u64,
+        size: u32,
+        is_write: bool,
+    ) -> Looked {
+        match self.threads.get(thread.0 as usize) {
+            Some(state) if state.life == Life::Running && size > 0 => {
+                self.access_short(state.word, address, size, is_write)
+            }
+            _ => self.access(thread, address, size, is_write),
+        }
+    }
+
     /// The same in a short epoch.
     #[inline(always)]
     fn access_short(&mut self, word: u64, address: u64, size: u32, is_write: bool) -> Looked {

@@ -119,14 +119,38 @@ pub struct Context {
     /// The guest's vector register 15 while the budget is in its place, as wide as the host has it.
     pub guest_vector: VectorSlot,
     // What sifting accesses takes.
-    /// The current thread in its present epoch, as the keys of the sieve have it (see the translator's `sieve`).
+    /// The current thread in its present epoch, as eight stamps (see the translator's `sieve`).
     pub epoch: u64,
-    /// The last epoch of any thread.
-    pub epochs: u64,
+    /// The bits of an address that say where its shadow is.
+    pub shadow_mask: u64,
+    /// What is added to them.
+    pub shadow_base: u64,
+    /// What to keep of eight stamps when they are compared; the first is not used.
+    pub stamp_masks: [u64; STAMP_KINDS],
+    /// What eight stamps have more than an epoch. The first has nothing.
+    pub stamp_kinds: [u64; STAMP_KINDS],
     /// Where the next record of what passed the sieve goes.
     pub passed_next: u64,
     /// How far a record of a plain access of the program moves it: 0 if nobody needs to hear of them.
     pub passed_step: u64,
+    /// The last epoch of any thread.
+    pub epochs: u64,
+    /// What the next one has more; 0 as long as there is only one thread.
+    pub epoch_step: u64,
+    /// How often all stamps were taken back, so that epochs begin anew.
+    pub generation: u64,
+    /// Where the list of stamped shadows begins.
+    pub stamped: u64,
+    /// Where the next one goes.
+    pub stamped_next: u64,
+    /// Not 0 if more are stamped than are listed.
+    pub unlisted: u64,
+    /// Address of the routine that takes all stamps back, and where it returns to.
+    pub forget_routine: u64,
+    /// See there.
+    pub forget_return: u64,
+    /// Registers that it borrows.
+    pub forget_borrowed: [u64; 6],
     /// The same for code of the language's runtime: of what that does in noted functions, nobody needs to hear.
     pub runtime_step: u64,
     /// The current thread's innermost noted function, in a list of those that have not returned.
@@ -138,6 +162,15 @@ pub struct Context {
     /// The guest's arithmetic flags while the sieve uses them.
     pub kept_flags: u64,
 }
+
+/// Kinds of stamps: the program's writes, its reads, writes of the language's runtime, its reads.
+pub const STAMP_KINDS: usize = 4;
+/// Eight stamps that say 1.
+pub const STAMP_ONES: u64 = 0x0101_0101_0101_0101;
+/// What the stamps of one epoch have more than those of the one before.
+pub const STAMP_EPOCH: u64 = STAMP_KINDS as u64 * STAMP_ONES;
+/// The stamps of what nobody needs to hear of: no thread's epoch gets there.
+pub const STAMP_HIDDEN: u64 = 63 * STAMP_EPOCH;
 
 /// How many registers of a run are kept.
 pub const RUN_VALUES: usize = 6;
@@ -160,6 +193,15 @@ impl Context {
         self.xsave_mask = xsave_mask;
         self.has_avx = u64::from(xsave_mask & XSAVE_AVX != 0);
         self.host_fs = host_fs;
+        self.forget_routine = points.forget;
+        self.shadow_mask = layout::SHADOW_MASK;
+        self.shadow_base = layout::SHADOW_BASE;
+        for (kind, (stamps, mask)) in
+            (0..).zip(self.stamp_kinds.iter_mut().zip(&mut self.stamp_masks))
+        {
+            *stamps = kind * STAMP_ONES;
+            *mask = !*stamps;
+        }
     }
 }
 
@@ -185,6 +227,14 @@ pub mod offset {
     /// Address of a register's slot as it was when a run was begun.
     pub const fn run(index: usize) -> u32 {
         (CONTEXT as usize + offset_of!(Context, run) + 8 * index) as u32
+    }
+    /// Address of what is kept of eight stamps.
+    pub const fn stamp_mask(kind: usize) -> u32 {
+        (CONTEXT as usize + offset_of!(Context, stamp_masks) + 8 * kind) as u32
+    }
+    /// Address of what eight stamps have more than an epoch.
+    pub const fn stamp_kind(kind: usize) -> u32 {
+        (CONTEXT as usize + offset_of!(Context, stamp_kinds) + 8 * kind) as u32
     }
     macro_rules! field {
         ($($name:ident = $field:ident),*) => {
@@ -215,6 +265,16 @@ pub mod offset {
         HAS_AVX = has_avx,
         EPOCH = epoch,
         EPOCHS = epochs,
+        EPOCH_STEP = epoch_step,
+        GENERATION = generation,
+        SHADOW_MASK = shadow_mask,
+        SHADOW_BASE = shadow_base,
+        STAMPED = stamped,
+        STAMPED_NEXT = stamped_next,
+        UNLISTED = unlisted,
+        FORGET_ROUTINE = forget_routine,
+        FORGET_RETURN = forget_return,
+        FORGET_BORROWED = forget_borrowed,
         PASSED_NEXT = passed_next,
         PASSED_STEP = passed_step,
         RUNTIME_STEP = runtime_step,

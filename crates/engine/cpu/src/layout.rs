@@ -54,15 +54,36 @@ pub const TABLE2: u64 = 0x6100_0000;
 /// Entries in the second-level table.
 pub const TABLE2_ENTRIES: u64 = 1 << 18;
 
-/// The sieve: tables of accesses that were told already (see the translator's `sieve`).
-pub const SIEVE: u64 = 0x6800_0000;
-/// Bytes of all of its tables.
-pub const SIEVE_LEN: u64 = 0x0100_0000;
 /// A byte for each eight bytes of memory that may hold something atomic; what is far apart shares bytes.
-pub const ATOMIC_MARKS: u64 = SIEVE + SIEVE_LEN;
+pub const ATOMIC_MARKS: u64 = 0x6800_0000;
 /// How many of these bytes there are, a power of two.
 pub const ATOMIC_MARKS_LEN: u64 = 1 << 20;
-const _: () = assert!(ATOMIC_MARKS + ATOMIC_MARKS_LEN <= CONTEXT);
+/// What stands for all shadows once the guest has mapped memory where they were.
+pub const NO_SHADOW: u64 = ATOMIC_MARKS + ATOMIC_MARKS_LEN;
+/// Bytes of that.
+pub const NO_SHADOW_LEN: u64 = PAGE;
+const _: () = assert!(NO_SHADOW + NO_SHADOW_LEN <= CONTEXT);
+
+/// The shadow of a byte of the guest (see the translator's `sieve`) is at these bits of its address, and [`SHADOW_BASE`] more. No two
+/// bytes that the engine finds addresses for have the same bits, as long as they are less than 8 TB.
+pub const SHADOW_MASK: u64 = 0x37ff_ffff_ffff;
+/// Where shadows begin. They lie in the upper half of each 16 TB, and in a little more: those of a last byte must not reach beyond it.
+pub const SHADOW_BASE: u64 = (1 << 43) - SHADOW_SLACK;
+const SHADOW_SLACK: u64 = 1 << 16;
+/// From one part of the shadows to the next.
+pub const SHADOW_STEP: u64 = 1 << 44;
+/// Parts of the shadows.
+pub const SHADOW_PARTS: u64 = 4;
+/// Bytes of each.
+pub const SHADOW_LEN: u64 = SHADOW_STEP - SHADOW_BASE;
+
+/// True if the guest's memory at these addresses has shadows of its own, and is nobody's shadow.
+pub const fn has_shadow(start: u64, end: u64) -> bool {
+    let is_stack = start >= STACK_TOP - STACK_LEN && end <= STACK_TOP;
+    let in_one = start / SHADOW_STEP == (end - 1) / SHADOW_STEP;
+    is_stack
+        || start / SHADOW_STEP < SHADOW_PARTS && in_one && (end - 1) % SHADOW_STEP < SHADOW_BASE
+}
 
 /// The page of the [`crate::Context`].
 ///

@@ -54,6 +54,15 @@ pub struct HostSignalFrame<'a> {
     pub fs_base: u64,
 }
 
+/// Where the kernel keeps the general registers, in x86 encoding order.
+const GPRS: [i32; 16] = {
+    use libc::*;
+    [
+        REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI, REG_R8, REG_R9,
+        REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+    ]
+};
+
 impl HostSignalFrame<'_> {
     /// Interrupted instruction pointer.
     pub fn rip(&self) -> u64 {
@@ -62,12 +71,12 @@ impl HostSignalFrame<'_> {
 
     /// The general registers in x86 encoding order.
     pub fn gprs(&self) -> [u64; 16] {
-        use libc::*;
-        [
-            REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI, REG_R8, REG_R9,
-            REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
-        ]
-        .map(|r| self.context.uc_mcontext.gregs[r as usize] as u64)
+        GPRS.map(|r| self.context.uc_mcontext.gregs[r as usize] as u64)
+    }
+
+    /// Changes one of them.
+    pub fn set_gpr(&mut self, index: usize, value: u64) {
+        self.context.uc_mcontext.gregs[GPRS[index] as usize] = value as i64;
     }
 
     /// Interrupted flags.

@@ -124,7 +124,8 @@ pub(crate) fn is_off_limits(address: u64, len: u64) -> bool {
     let engine = address < high && end > low;
     let process = address < 1 << 47 && end > verdict_cpu::layout::GUEST_END;
     let vsyscall = address >= 0xffff_ffff_0000_0000;
-    engine || process || (vsyscall && address < 0xffff_ffff_ffff_0000)
+    let shadows = address < 1 << 47 && !verdict_cpu::layout::has_shadow(address, end);
+    engine || process || shadows || (vsyscall && address < 0xffff_ffff_ffff_0000)
 }
 
 /// Where bytes of the writable pages are in a [`Contents`].

@@ -8,21 +8,21 @@ use crate::step::Stepper;
 use crate::told::Sites;
 use crate::vectors::{VectorArea, VectorLayout};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use verdict_cache::{CodeCache, clear_sieve};
+use verdict_cache::{CodeCache, Shadows, clear_sieve, step_aside, use_shadows};
 use verdict_cpu::{
-    Context, HostSignalFrame, SignalVerdict, install_signal_entry, layout, read_gs_base,
-    restore_vector, set_signal_stack, write_gs_base,
+    Context, HostSignalFrame, STAMP_EPOCH, STAMP_HIDDEN, SignalVerdict, install_signal_entry,
+    layout, read_gs_base, restore_vector, set_signal_stack, write_gs_base,
 };
-use verdict_translate::{EPOCH, Instrumentation};
+use verdict_translate::Instrumentation;
 
 static MACHINE: AtomicPtr<Machine> = AtomicPtr::new(std::ptr::null_mut());
 const SIGNAL_STACK_LEN: usize = 1 << 20;
-/// So many epochs may begin before all begin anew: fewer than there are by what a case may begin.
-const EPOCHS_MAX: u64 = 100_000;
 /// In the place of a site's number: a run was interrupted.
 pub(crate) const LOST: u64 = u32::MAX as u64;
 /// Words of the access log.
 const LOG_WORDS: usize = 64 << 10;
+/// Room for where stamps are: twice what one program can stamp.
+const STAMPED: usize = 2 * 4 * LOG_WORDS / 2;
 
 /// What runs now, for the signal handler.
 pub(crate) enum Running {
@@ -62,6 +62,10 @@ pub(crate) struct Machine {
     pub(crate) passed: Box<[u64]>,
     /// What its records stand for.
     pub(crate) sites: Sites,
+    /// An access was checked for its alignment, so that not all are told.
+    pub(crate) unaligned: bool,
+    /// Where stamps are.
+    stamped: Box<[u64]>,
     /// The list of noted functions, of which there are none.
     noted: Box<[u64]>,
 }
@@ -84,6 +88,8 @@ impl Machine {
             log: vec![0; LOG_WORDS].into(),
             passed: vec![0; LOG_WORDS].into(),
             sites: Sites::default(),
+            unaligned: false,
+            stamped: vec![0; STAMPED].into(),
             noted: vec![1; 2].into(),
         }));
         MACHINE.store(machine, Ordering::Release);
@@ -109,6 +115,7 @@ impl Machine {
         context.xsave_area = self.area.address();
         context.log_next = self.log.as_ptr() as u64;
         self.reset_sieve();
+        self.unaligned = false;
         write_gs_base(state.gs_base);
         self.faulted = None;
     }
@@ -116,15 +123,21 @@ impl Machine {
     /// Room for what passes the sieve, and a thread in an epoch of its own.
     fn reset_sieve(&mut self) {
         let (passed, noted) = (self.passed.as_ptr() as u64, self.noted.as_ptr() as u64);
+        let stamped = self.stamped.as_ptr() as u64;
         let context = self.context();
         context.passed_next = passed;
         (context.passed_step, context.runtime_step) = (16, 16);
-        if context.epochs / EPOCH > EPOCHS_MAX {
-            clear_sieve();
-            context.epochs = 0;
-        }
-        context.epochs = context.epochs.max(EPOCH) + EPOCH;
+        use_shadows(Shadows::Own, context);
+        context.epoch_step = STAMP_EPOCH;
+        context.epochs += STAMP_EPOCH;
         context.epoch = context.epochs;
+        if context.stamped == 0 {
+            (context.stamped, context.stamped_next) = (stamped, stamped);
+        }
+        let is_full = (context.stamped_next - stamped) / 8 > (STAMPED / 2) as u64;
+        if context.epochs == STAMP_HIDDEN || is_full {
+            clear_sieve(context);
+        }
         context.noted_top = noted;
         context.noted_end = noted + size_of_val(&*self.noted) as u64;
     }
@@ -189,6 +202,12 @@ impl Machine {
                     interrupted_log: None,
                 });
                 SignalVerdict::LeaveGuest
+            }
+            Running::Engine
+                if self.instrumentation == Instrumentation::Sifted && step_aside(frame) =>
+            {
+                self.unaligned = true;
+                SignalVerdict::Resume
             }
             Running::Engine => {
                 self.engine_fault(frame);

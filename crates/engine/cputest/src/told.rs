@@ -74,7 +74,10 @@ impl Told {
 
 /// Reads what was told, and empties it.
 pub(crate) fn drain(machine: &mut Machine) -> Told {
-    let mut told = Told::default();
+    let mut told = Told {
+        is_partial: machine.unaligned,
+        ..Told::default()
+    };
     let start = machine.passed.as_ptr() as u64;
     let used = ((machine.context().passed_next - start) / 8) as usize;
     // SAFETY: in bounds; volatile because translated code, not Rust, wrote the words.

@@ -2,7 +2,7 @@
 
 use crate::Executor;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use verdict_cache::CodeCache;
+use verdict_cache::{CodeCache, give_way, step_aside};
 use verdict_cpu::{
     ExitReason, HostSignalFrame, SignalVerdict, install_signal_entry, restore_vector,
     set_signal_stack,
@@ -65,6 +65,10 @@ fn on_host_signal(frame: &mut HostSignalFrame<'_>) -> SignalVerdict {
 
 impl Executor {
     fn on_fault(&mut self, frame: &mut HostSignalFrame<'_>) -> SignalVerdict {
+        if self.passed.is_some() && step_aside(frame) {
+            give_way();
+            return SignalVerdict::Resume;
+        }
         let trapped = frame.signal == libc::SIGTRAP;
         // A breakpoint has been executed when it is reported.
         let host_pc = frame.rip() - u64::from(trapped);

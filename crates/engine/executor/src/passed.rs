@@ -1,38 +1,51 @@
 //! The executor's end of the sieve: where records of what has passed it go, and in which epoch each thread is.
 
 use crate::Executor;
-use verdict_cache::clear_sieve;
-use verdict_cpu::Context;
-use verdict_kernel::Role;
-use verdict_translate::{EPOCH, Instrumentation, log_words_per_instruction_max};
+use verdict_cache::{Shadows, clear_sieve, give_way, has_given_way, use_shadows};
+use verdict_cpu::layout::has_shadow;
+use verdict_cpu::{Context, STAMP_EPOCH, STAMP_HIDDEN};
+use verdict_kernel::{Memory, Role};
+use verdict_stream::LOST;
+use verdict_translate::{Instrumentation, log_words_per_instruction_max};
 
 /// Words of the buffer.
 const WORDS: usize = 512 << 10;
-/// So many epochs may begin before all begin anew. What a buffer has room for begins fewer than what is left of them then.
-const EPOCHS_MAX: u64 = 65_000;
-const _: () = assert!(EPOCHS_MAX + 2 * (WORDS as u64) / 16 < u64::MAX / EPOCH);
+/// So many stamps are taken back one by one; of more, it is quicker to give their memory back.
+const LISTED_MAX: u64 = 64 << 10;
+/// Room for those, and for what is stamped before it is seen that they are more: of each record of two words, at most four.
+const STAMPED: usize = LISTED_MAX as usize + 4 * WORDS / 2;
 /// Noted functions within each other that a thread has room for.
-const NOTED_MAX: usize = 256;
+const NOTED_MAX: usize = 32;
+const _: () = assert!(
+    (NOTED_MAX as u64) < STAMP_HIDDEN / STAMP_EPOCH - 1,
+    "a thread's epochs fit into one generation"
+);
 /// Words of what is known of one.
 const NOTED_WORDS: usize = 2;
 const RECORD_BYTES: u64 = 16;
+/// Stands for an epoch that is not there yet.
+const SERVED: u64 = u64::MAX;
 
 /// What has passed.
 #[derive(Debug)]
 pub(crate) struct Passed {
     words: Box<[u64]>,
+    /// Where stamps are.
+    stamped: Box<[u64]>,
     threads: Vec<Epochs>,
 }
 
 /// Where a thread stands.
 #[derive(Debug)]
 struct Epochs {
-    /// 0 for a new one.
+    /// Or [`SERVED`].
     now: u64,
     /// Noted functions that have not returned: for each the negative stack pointer and the epoch after it.
     noted: Box<[u64]>,
     /// The innermost of them.
     top: usize,
+    /// Epochs of other generations mean nothing any more.
+    generation: u64,
 }
 
 impl Default for Epochs {
@@ -41,16 +54,21 @@ impl Default for Epochs {
         // The end of memory, negative.
         noted[0] = 1;
         Epochs {
-            now: 0,
+            now: SERVED,
             noted: noted.into(),
             top: 0,
+            generation: 0,
         }
     }
 }
 
-/// The epoch of a thread in a noted function has this number; no other has.
-fn is_hidden(epoch: u64) -> bool {
-    epoch / EPOCH == 1
+/// An epoch that no thread has been in. Those that were may mean nothing any more.
+fn next_epoch(context: &mut Context) -> u64 {
+    context.epochs += context.epoch_step;
+    if context.epochs == STAMP_HIDDEN {
+        clear_sieve(context);
+    }
+    context.epochs
 }
 
 impl Epochs {
@@ -59,23 +77,35 @@ impl Epochs {
         self.noted.as_ptr() as u64
     }
 
-    /// Numbers from before mean nothing any more.
-    fn begin_anew(&mut self, epochs: &mut u64) {
-        let after = self.noted.iter_mut().skip(1).step_by(NOTED_WORDS);
-        let listed = self.top / NOTED_WORDS + 1;
-        for epoch in after.take(listed).chain([&mut self.now]) {
-            if !is_hidden(*epoch) {
-                *epochs += EPOCH;
-                *epoch = *epochs;
+    /// Makes all its epochs ones of the present generation.
+    fn keep_up(&mut self, context: &mut Context) {
+        while self.generation != context.generation {
+            self.generation = context.generation;
+            // The first entry is none.
+            let after = self.noted.iter_mut().skip(1).step_by(NOTED_WORDS);
+            let listed = self.top / NOTED_WORDS;
+            for epoch in after.skip(1).take(listed).chain([&mut self.now]) {
+                if *epoch != STAMP_HIDDEN {
+                    *epoch = next_epoch(context);
+                }
             }
         }
     }
 }
 
 impl Passed {
-    pub(crate) fn new() -> Self {
+    /// From here on, what the guest does in its memory is sifted.
+    pub(crate) fn new(memory: &mut Memory) -> Self {
+        if memory
+            .mappings()
+            .any(|(start, mapping)| !has_shadow(start, mapping.end))
+        {
+            give_way();
+        }
+        memory.without_shadow = Some(give_way);
         Passed {
             words: vec![0; WORDS].into(),
+            stamped: vec![0; STAMPED].into(),
             threads: Vec::new(),
         }
     }
@@ -108,43 +138,68 @@ impl Passed {
         }
         context.passed_next = self.start();
         // What the first thread does before there is another one comes before all that others do.
-        context.passed_step = if threads > 1 { RECORD_BYTES } else { 0 };
-        let begun = context.epochs / EPOCH;
-        if begun == 0 || begun > EPOCHS_MAX {
-            clear_sieve();
-            context.epochs = EPOCH;
-            for thread in &mut self.threads {
-                thread.begin_anew(&mut context.epochs);
-            }
-        }
+        let is_alone = threads <= 1;
+        context.passed_step = if is_alone { 0 } else { RECORD_BYTES };
+        self.list_stamps(is_alone, context);
         let state = &mut self.threads[thread];
-        if state.now == 0 {
-            context.epochs += EPOCH;
-            state.now = context.epochs;
+        state.keep_up(context);
+        if state.now == SERVED {
+            state.now = next_epoch(context);
+            state.keep_up(context);
         }
         context.epoch = state.now;
-        context.runtime_step = match is_hidden(state.now) {
-            true => 0,
-            false => context.passed_step,
+        context.runtime_step = match state.now {
+            STAMP_HIDDEN => 0,
+            _ => context.passed_step,
         };
         context.noted_top = state.noted() + 8 * state.top as u64;
         context.noted_end = state.noted() + 8 * state.noted.len() as u64;
+    }
+
+    /// Sees that stamps are listed, and that there are none while there is one thread only.
+    fn list_stamps(&mut self, is_alone: bool, context: &mut Context) {
+        let listed = context.stamped_next.wrapping_sub(context.stamped) / 8;
+        if context.stamped != self.stamped.as_ptr() as u64 {
+            context.stamped = self.stamped.as_ptr() as u64;
+            context.stamped_next = context.stamped;
+        } else if listed > LISTED_MAX {
+            context.unlisted = 1;
+            context.stamped_next = context.stamped;
+        }
+        let (step, shadows) = match is_alone {
+            true => (0, Shadows::Shared),
+            false => (STAMP_EPOCH, Shadows::Own),
+        };
+        if step != context.epoch_step || context.generation == 0 {
+            context.epoch_step = step;
+            clear_sieve(context);
+            use_shadows(shadows, context);
+        }
     }
 
     /// A thread has run.
     fn pauses(&mut self, thread: usize, context: &Context) {
         let state = &mut self.threads[thread];
         state.now = context.epoch;
+        state.generation = context.generation;
         state.top = ((context.noted_top - state.noted()) / 8) as usize;
     }
 
     /// The engine does something for a thread: others may be given something to wait for.
     pub(crate) fn served(&mut self, thread: usize) {
         if let Some(state) = self.threads.get_mut(thread)
-            && !is_hidden(state.now)
+            && state.now != STAMP_HIDDEN
         {
-            state.now = 0;
+            state.now = SERVED;
         }
+    }
+
+    /// Not all that a thread did is told.
+    fn lose(&mut self, context: &mut Context) {
+        let next = context.passed_next as *mut u64;
+        // SAFETY: within the buffer, which has room for more than the instructions that have run could tell.
+        unsafe { *next = LOST };
+        context.passed_next += 8;
     }
 
     /// Another program runs.
@@ -172,6 +227,9 @@ impl Executor {
         let (id, fs_base) = (thread.id.0, thread.registers.fs_base);
         let tells = self.kernel.role == Role::Main;
         passed.pauses(self.loaded, self.context());
+        if has_given_way() {
+            passed.lose(self.context());
+        }
         let next = self.context().passed_next;
         if let (Some(events), true) = (&mut self.events, tells) {
             events.passed(id, fs_base, passed.bytes(next));

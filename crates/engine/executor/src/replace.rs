@@ -62,6 +62,7 @@ impl Executor {
         if let Some(inherited) = &self.config.inherited {
             kernel.threads[0].signal_mask = inherited.signal_mask;
         }
+        kernel.memory.without_shadow = self.kernel.memory.without_shadow;
         setup::inherit(&mut kernel, &self.config);
         setup::load(&mut kernel, plan)?;
         setup::start_stack(&mut kernel, plan, &self.config, ids)?;

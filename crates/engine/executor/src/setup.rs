@@ -1,5 +1,6 @@
 //! From a config to a guest that stands before its first instruction.
 
+use crate::passed::Passed;
 use crate::{
     Channel, Executor, access_log::AccessLog, cpuid, events::Events, explore, policy, recording,
 };
@@ -102,6 +103,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
     });
     let events = begin_to_tell(&config, &kernel, &mut cache)?;
     let sifts = config.accesses == AccessChoice::Sift;
+    let passed = sifts.then(|| Passed::new(&mut kernel.memory));
     let logs = config.accesses != AccessChoice::Off && !sifts;
     let log = logs.then(|| AccessLog::new(instrumentation, config.accesses == AccessChoice::Hash));
     Ok(Executor {
@@ -116,7 +118,7 @@ pub(crate) fn executor(channel: Channel) -> Result<Executor, Refusal> {
         vfork_parent: None,
         explore,
         log,
-        passed: sifts.then(crate::passed::Passed::new),
+        passed,
         events,
         alone: false,
         beyond: 0,

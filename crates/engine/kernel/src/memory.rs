@@ -37,6 +37,8 @@ pub struct Memory {
     stale: Vec<Range<u64>>,
     brk_start: u64,
     brk: u64,
+    /// Called before the first mapping is made where accesses have no shadows (see [`layout::has_shadow`]).
+    pub without_shadow: Option<fn()>,
 }
 
 /// Result of a system call: a value or a negative errno.
@@ -177,6 +179,7 @@ impl Memory {
                 libc::ENOMEM
             })?;
         let address = self.choose_address(request, len)?;
+        self.make_way(address..address + len);
         self.forget(address..address + len);
         let kept =
             request.flags & !(libc::MAP_32BIT | libc::MAP_GROWSDOWN | libc::MAP_FIXED_NOREPLACE);
@@ -208,6 +211,15 @@ impl Memory {
     }
 
     /// The guest believes that other processes see changes here.
+    /// The guest is about to have memory there.
+    fn make_way(&mut self, range: Range<u64>) {
+        if !layout::has_shadow(range.start, range.end)
+            && let Some(tell) = self.without_shadow.take()
+        {
+            tell();
+        }
+    }
+
     pub(crate) fn mark_shared(&mut self, address: u64, len: u64) {
         let end = address + page_up(len).unwrap_or(0);
         for (start, mut mapping) in self.forget(address..end) {
@@ -416,6 +428,7 @@ impl Memory {
             && self.is_free(grown.start, new_len - old_len)
             && old_len > 0
         {
+            self.make_way(grown.clone());
             host_remap(old, old_len, new_len, None)?;
             mapping.end = grown.end;
             self.forget(old..old + old_len);
@@ -440,6 +453,7 @@ impl Memory {
         mut mapping: Mapping,
     ) -> SysResult {
         self.unwatch(old..old + old_len);
+        self.make_way(to..to + new_len);
         host_remap(old, old_len, new_len, Some(to))?;
         self.forget(to..to + new_len);
         self.forget(old..old + old_len);

@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Bytes on their way: few enough to stay in the caches of both sides, enough to let them run without waiting for each other.
 const RING: usize = 1 << 20;
+/// To wake a reader costs the writer as much as to write thousands of records, so it is not done for few. Less than the whole, so that
+/// the reader wakes before there is no room.
+const WORTH_WAKING: usize = RING / 2;
 const PAGE: usize = 4096;
 
 /// What both sides know of each other, in a page before the bytes. Each has a cache line that only it writes to.
@@ -263,15 +266,20 @@ impl Write for RingWriter {
         self.written = self.written.wrapping_add(len as u64);
         let shared = self.memory.shared();
         shared.written.store(self.written, Ordering::SeqCst);
+        if RING - room + len >= WORTH_WAKING {
+            self.flush()?;
+        }
+        Ok(len)
+    }
+
+    /// Has the reader see to it now.
+    fn flush(&mut self) -> io::Result<()> {
+        let shared = self.memory.shared();
         if shared.nothing.load(Ordering::SeqCst) != 0
             && shared.nothing.swap(0, Ordering::SeqCst) != 0
         {
             self.bell.write_all(&[1])?;
         }
-        Ok(len)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -66,7 +66,7 @@ impl StreamWriter {
         if self.closed {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        Ok(())
+        self.to.flush()
     }
 
     /// [`crate::Record::Block`].
@@ -153,6 +153,10 @@ impl StreamWriter {
             }
         }
         self.record(kind::MAPPED, &out.0);
+        if mapped.file.is_some() && mapped.executable {
+            // Whoever reads has to look into the file, and may do so while the program runs on. An error comes again.
+            let _ = self.finish();
+        }
     }
 
     /// [`crate::Record::Function`].

@@ -50,7 +50,7 @@ pub use guess::Guess;
 pub use known_flags::KnownFlags;
 pub use pad::{Pad, indirect_pad, prelude};
 pub use runs::{RUN_VALUES_MAX, Run, RunAccess};
-pub use sieve::{EPOCH, Noted, Site, SiteKind, Whose};
+pub use sieve::{Noted, Site, SiteKind, Whose, shadow_operand};
 pub use trace::{Paths, Way};
 
 /// Most words that one guest instruction can add to the access log, a block header included.

@@ -2,14 +2,18 @@
 //!
 //! An epoch is what a thread does between two of its operations that others can wait for. Whoever asks which bytes may race needs
 //! to know of each byte once an epoch: an access that repeats another one of its thread in its epoch races with nothing that the other
-//! one does not race with. So there are tables, one for each size, for reads and writes, and for whose code it is, in which an entry
-//! says that an access to exactly this address was told in this epoch. What is found there costs eight instructions and is
-//! not told. Entries forget each other, but never remember what was not told.
+//! one does not race with. So each byte of the guest has a shadow with the stamp of the last access that was told: which epoch,
+//! whether it was a write, and whose code made it. An access whose bytes all have the stamp of the thread's present epoch
+//! costs seven instructions and is not told. The stamps of all bytes of an access are compared at once, since shadows lie as close
+//! together as what they are of, and at a place that the address alone says.
 //!
-//! An epoch is a number in the upper bits of a key, to which the address is added. A thread is in a new one where it gives others
+//! A thread is in a new epoch where it gives others
 //! something to wait for: when a noted function that does so has returned, at a LOCK instruction, at a write to memory that any such
 //! instruction has touched, and at whatever the engine does for it. Within noted functions that hide what they do, a thread is in
-//! an epoch that all share.
+//! an epoch that all share, and that nothing is told of.
+//!
+//! A stamp is a byte, so there are few epochs ([`verdict_cpu::STAMP_EPOCH`]). When all are used up, all stamps are taken back, by a list of
+//! where they are, and epochs begin anew: see `verdict_forget`.
 //!
 //! Loops that go through memory would pass all the time: see [`crate::runs`].
 //!
@@ -28,13 +32,9 @@ use crate::flags;
 use crate::operands::gpr_of;
 use crate::sieve_code::CONDITION_BELOW;
 use crate::trace::{Step, Terminator};
-use iced_x86::{FlowControl, Instruction, Register, UsedMemory};
-use verdict_cpu::layout::{ATOMIC_MARKS_LEN, SIEVE, SIEVE_LEN};
-use verdict_cpu::{Gpr, offset};
-
-/// What one epoch has more than the one before, and the first of all, which all threads share: below it there is room for any address of
-/// the guest.
-pub const EPOCH: u64 = 1 << 47;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Register, UsedMemory};
+use verdict_cpu::layout::ATOMIC_MARKS_LEN;
+use verdict_cpu::{Gpr, STAMP_HIDDEN, offset};
 
 /// Something that is told, and where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,34 +122,27 @@ pub enum Whose {
     Loader,
 }
 
-/// Sizes that have tables: 1, 2, 4 and so on.
-const SIZES: u32 = 7;
-/// The largest of them.
-const SIZE_MAX: u32 = 1 << (SIZES - 1);
+/// Most bytes whose stamps are compared; a power of two.
+const SIZE_MAX: u32 = 64;
+/// As many stamps are compared at once.
+const WORD: u32 = 8;
+/// So many stamps are taken back for one place in the list.
+const LISTED: u32 = 16;
 
-/// Where accesses of a kind are looked up.
+/// Which stamps say that an access of a kind need not be told.
 #[derive(Clone, Copy)]
-struct Entries {
-    table: u32,
-    /// Bits of an address that neighbours differ in.
-    shift: u32,
+struct Stamp {
+    /// What it has more than the epoch. Bits that the stamp of another access may have less: a write will do for a read, and what
+    /// the program has accessed need not be told of its runtime.
+    kind: usize,
     is_write: bool,
     whose: Whose,
 }
 
-/// Entries of a table, a power of two: so few that the tables of a program's usual accesses stay in the processor's second-level cache.
-const ENTRIES: u64 = 1 << 16;
-/// There is a table for each size, for reads and writes, and for whose code it is.
-const TABLES: u32 = 4 * SIZES;
-const _: () = assert!(8 * ENTRIES * TABLES as u64 <= SIEVE_LEN);
-
-impl Entries {
-    fn of(size: u32, is_write: bool, whose: Whose) -> Entries {
-        let shift = size.ilog2();
-        let number = 4 * shift + 2 * u32::from(is_write) + u32::from(whose != Whose::Program);
-        Entries {
-            table: SIEVE as u32 + number * (8 * ENTRIES) as u32,
-            shift,
+impl Stamp {
+    fn of(is_write: bool, whose: Whose) -> Stamp {
+        Stamp {
+            kind: usize::from(!is_write) + 2 * usize::from(whose != Whose::Program),
             is_write,
             whose,
         }
@@ -162,6 +155,15 @@ impl Entries {
             _ => offset::RUNTIME_STEP,
         }
     }
+}
+
+/// The register and the displacement by which an instruction reaches memory, if that is all there is to it: in code of the sieve, it
+/// reaches a shadow.
+pub fn shadow_operand(code: &[u8]) -> Option<(Gpr, u64)> {
+    let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
+    let base = gpr_of(instruction.memory_base())?;
+    let is_all = instruction.memory_index() == Register::None;
+    is_all.then_some((base, instruction.memory_displacement64()))
 }
 
 impl Builder<'_> {
@@ -249,6 +251,15 @@ fn is_constant_jump(request: &Request<'_>, instruction: &Instruction) -> bool {
         && (request.constant_word)(instruction.ip_rel_memory_address()).is_some()
 }
 
+/// Puts the address of an operand into a register that it does not use.
+fn load_address(emit: &mut Emitter, operand: &UsedMemory, register: Gpr) {
+    if gpr_of(operand.base()).is_none() && operand.index() == Register::None {
+        emit.load_value(register, operand.displacement());
+    } else {
+        compute_address(emit, operand, register);
+    }
+}
+
 /// Emits what tells of one instruction.
 struct Sieve<'a> {
     first_site: u32,
@@ -311,66 +322,79 @@ impl Sieve<'_> {
         };
         let site = self.site(instruction.ip(), what);
         let (first, _) = self.registers();
-        if gpr_of(operand.base()).is_none() && operand.index() == Register::None {
-            self.emit.load_value(first, operand.displacement());
-        } else {
-            compute_address(self.emit, operand, first);
-        }
+        load_address(self.emit, operand, first);
         if size.is_power_of_two() && size <= SIZE_MAX && !(repeated || locked || far_bit) {
             let is_write = kind != AccessKind::Read;
-            self.look_up(site, Entries::of(size, is_write, whose));
+            self.look_up(site, operand, size, Stamp::of(is_write, whose));
         } else {
             self.tell(site, locked, repeated, whose);
         }
     }
 
-    /// The address is in the first register: tells it, unless it is in the table.
-    fn look_up(&mut self, site: u32, entries: Entries) {
+    /// The address is in the first register: tells it, unless all its bytes have such a stamp.
+    fn look_up(&mut self, site: u32, operand: &UsedMemory, size: u32, stamp: Stamp) {
         let (first, second) = self.registers();
-        let Entries { table, shift, .. } = entries;
         let emit = &mut *self.emit;
-        emit.load(second, offset::EPOCH);
-        emit.add(second, first);
-        emit.copy(first, second);
-        emit.slot(first, shift, ENTRIES);
-        emit.compare_entry(second, first, table);
-        self.out_of_line(|emit| {
-            emit.store_entry(first, table, second);
-            emit.subtract_from(second, offset::EPOCH);
-            emit.load(first, offset::PASSED_NEXT);
-            emit.store_small_at(first, 0, site);
-            emit.store_at(first, 8, second);
-            emit.add_from(first, entries.step());
-            emit.store(offset::PASSED_NEXT, first);
-            emit.copy(first, second);
+        emit.find_shadow(first);
+        if stamp.kind == 0 {
+            emit.load(second, offset::EPOCH);
+        }
+        let mut missed = Vec::new();
+        for at in (0..size).step_by(WORD as usize) {
+            let part = size.min(WORD);
+            if stamp.kind == 0 {
+                emit.compare_stamps(first, at, second, part);
+            } else {
+                emit.load_stamps(second, first, at, part);
+                emit.test_stamps(second, stamp.kind, part);
+            }
+            match &self.cold {
+                Some(cold) => emit.jump_if_to(CONDITION_NOT_ZERO, cold.here()),
+                None => missed.push(emit.jump_if(CONDITION_NOT_ZERO)),
+            }
+        }
+        let make = |emit: &mut Emitter| {
+            emit.load(second, offset::EPOCH);
+            emit.store_stamps(first, second, stamp.kind, size);
+            emit.load(second, offset::STAMPED_NEXT);
+            for _ in (0..size).step_by(LISTED as usize) {
+                emit.store_at(second, 0, first);
+                emit.lea_self(second, 8);
+                emit.lea_self(first, LISTED as i32);
+            }
+            emit.store(offset::STAMPED_NEXT, second);
+            load_address(emit, operand, first);
+            emit.load(second, offset::PASSED_NEXT);
+            emit.store_small_at(second, 0, site);
+            emit.store_at(second, 8, first);
             emit.slot(first, 3, ATOMIC_MARKS_LEN);
             emit.is_marked(first);
             let plain = emit.jump_if(CONDITION_ZERO);
             // What is atomic is told each time.
-            emit.load(first, offset::EPOCH);
-            emit.add(first, second);
-            emit.slot(first, shift, ENTRIES);
+            load_address(emit, operand, first);
+            emit.find_shadow(first);
             emit.load_value(second, 0);
-            emit.store_entry(first, table, second);
-            if entries.is_write {
-                let hidden = emit.jump_if_hidden(first);
-                emit.next_epoch(first, second);
+            emit.store_stamps(first, second, 0, size);
+            if stamp.is_write {
+                let hidden = emit.jump_if_hidden();
+                emit.next_epoch(first);
                 emit.bind(hidden);
             }
+            emit.load(second, offset::PASSED_NEXT);
             emit.bind(plain);
-        });
-    }
-
-    /// The flags say whether the code that is made runs: it does if they are not zero.
-    fn out_of_line(&mut self, make: impl FnOnce(&mut Emitter)) {
+            emit.add_from(second, stamp.step());
+            emit.store(offset::PASSED_NEXT, second);
+        };
         match &mut self.cold {
             Some(cold) => {
-                self.emit.jump_if_to(CONDITION_NOT_ZERO, cold.here());
                 make(cold);
                 cold.jump_to(self.emit.here());
             }
             None => {
-                let over = self.emit.jump_if(CONDITION_ZERO);
+                let over = self.emit.jump();
+                for missed in missed {
+                    self.emit.bind(missed);
+                }
                 make(self.emit);
                 self.emit.bind(over);
             }
@@ -381,7 +405,7 @@ impl Sieve<'_> {
     fn tell(&mut self, site: u32, locked: bool, repeated: bool, whose: Whose) {
         let (first, second) = self.registers();
         let emit = &mut *self.emit;
-        let hidden = (whose != Whose::Program).then(|| emit.jump_if_hidden(second));
+        let hidden = (whose != Whose::Program).then(|| emit.jump_if_hidden());
         // Only what the program itself does makes memory atomic.
         if locked && whose == Whose::Program {
             emit.copy(second, first);
@@ -397,7 +421,7 @@ impl Sieve<'_> {
         emit.lea_self(second, if repeated { 24 } else { 16 });
         emit.store(offset::PASSED_NEXT, second);
         if locked {
-            emit.next_epoch(first, second);
+            emit.next_epoch(first);
         }
         if let Some(hidden) = hidden {
             emit.bind(hidden);
@@ -422,7 +446,7 @@ impl Sieve<'_> {
         emit.jump_back(again);
         emit.bind(found);
         // What a function that hides does is hidden.
-        let hidden = emit.jump_if_hidden(second);
+        let hidden = emit.jump_if_hidden();
         if noted.hides {
             emit.enter_noted(first, second);
         }
@@ -443,14 +467,14 @@ impl Sieve<'_> {
             emit.mark_atomic(first);
         }
         if noted.ends_epoch {
-            emit.next_epoch(first, second);
+            emit.next_epoch(first);
         }
         if noted.hides {
             // The epoch to go on in; meanwhile it is another one.
             emit.load(first, offset::EPOCH);
             emit.load(second, offset::NOTED_TOP);
             emit.store_at(second, 8, first);
-            emit.load_value(first, EPOCH);
+            emit.load_value(first, STAMP_HIDDEN);
             emit.store(offset::EPOCH, first);
             emit.store_value(offset::RUNTIME_STEP, 0);
         }

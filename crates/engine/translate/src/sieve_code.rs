@@ -1,15 +1,17 @@
 //! The instructions of the sieve, and what is made of several of them. Those that change the flags say so.
 
-use crate::budget::CONDITION_ZERO;
+use crate::budget::{CONDITION_NOT_ZERO, CONDITION_ZERO};
 use crate::emit::{Emitter, Forward};
-use crate::sieve::EPOCH;
 use verdict_cpu::layout::ATOMIC_MARKS;
-use verdict_cpu::{Gpr, offset};
+use verdict_cpu::{Gpr, STAMP_HIDDEN, offset};
 
 /// Bytes of an entry in the list of noted functions: the negative stack pointer, and the epoch to go on in. Its first entry stands
 /// for the end of memory.
 const NOTED_ENTRY: i32 = 16;
 pub(crate) const CONDITION_BELOW: u8 = 2;
+/// Bytes of a store of a small value, and of a jump through memory.
+const STORE_VALUE_LEN: u64 = 11;
+const JUMP_THROUGH_LEN: u64 = 6;
 
 impl Emitter {
     /// REX.W with the upper bits of a ModRM's registers.
@@ -22,11 +24,6 @@ impl Emitter {
     /// `mov to, from`
     pub(crate) fn copy(&mut self, to: Gpr, from: Gpr) {
         self.wide(from, to, 0x89);
-    }
-
-    /// `add to, from`; changes the flags.
-    pub(crate) fn add(&mut self, to: Gpr, from: Gpr) {
-        self.wide(from, to, 0x01);
     }
 
     /// `neg reg`; changes the flags.
@@ -61,22 +58,59 @@ impl Emitter {
         self.imm32(entries as u32 - 1);
     }
 
-    /// ModRM, SIB and displacement of `[table + 8 * index]`.
-    pub(crate) fn entry(&mut self, reg: Gpr, index: Gpr, table: u32, opcode: u8) {
-        let (reg, index) = (reg as u8, index as u8);
-        self.raw(&[0x48 | (reg >> 3) << 2 | (index >> 3) << 1, opcode]);
-        self.raw(&[(reg & 7) << 3 | 0b100, 0b11 << 6 | (index & 7) << 3 | 0b101]);
-        self.imm32(table);
+    /// Prefixes and opcode of an instruction on so many bytes, at most eight, whose opcode for one byte is one less.
+    fn sized(&mut self, opcode: u8, size: u32, reg: Gpr, base: Gpr) {
+        if size == 2 {
+            self.raw(&[0x66]);
+        }
+        let wide = u8::from(size == 8) << 3;
+        let rex = 0x40 | wide | (reg as u8 >> 3) << 2 | base as u8 >> 3;
+        self.raw(&[rex, opcode - u8::from(size == 1)]);
     }
 
-    /// `cmp reg, [table + 8 * index]`; changes the flags.
-    pub(crate) fn compare_entry(&mut self, reg: Gpr, index: Gpr, table: u32) {
-        self.entry(reg, index, table, 0x3b);
+    /// An address becomes that of its shadow; changes the flags.
+    pub(crate) fn find_shadow(&mut self, reg: Gpr) {
+        self.raw(&[0x48 | (reg as u8 >> 3) << 2, 0x23]); // and reg, [absolute]
+        self.absolute(reg as u8, offset::SHADOW_MASK, 0);
+        self.add_from(reg, offset::SHADOW_BASE);
     }
 
-    /// `mov [table + 8 * index], reg`
-    pub(crate) fn store_entry(&mut self, index: Gpr, table: u32, reg: Gpr) {
-        self.entry(reg, index, table, 0x89);
+    /// `cmp [shadow + at], stamps`; changes the flags.
+    pub(crate) fn compare_stamps(&mut self, shadow: Gpr, at: u32, stamps: Gpr, size: u32) {
+        self.sized(0x39, size, stamps, shadow);
+        self.based(stamps as u8, shadow as u8, at as i32);
+    }
+
+    /// `mov stamps, [shadow + at]`
+    pub(crate) fn load_stamps(&mut self, stamps: Gpr, shadow: Gpr, at: u32, size: u32) {
+        let wide = u8::from(size == 8) << 3;
+        let rex = 0x40 | wide | (stamps as u8 >> 3) << 2 | shadow as u8 >> 3;
+        match size {
+            1 => self.raw(&[rex, 0x0f, 0xb6]), // movzx
+            2 => self.raw(&[rex, 0x0f, 0xb7]),
+            _ => self.raw(&[rex, 0x8b]),
+        }
+        self.based(stamps as u8, shadow as u8, at as i32);
+    }
+
+    /// Whether stamps are such that an access of a kind in the present epoch need not be told; changes them, and the flags.
+    pub(crate) fn test_stamps(&mut self, stamps: Gpr, kind: usize, size: u32) {
+        self.sized(0x33, size, stamps, Gpr::Rax); // xor stamps, [absolute]
+        self.absolute(stamps as u8, offset::EPOCH, 0);
+        self.sized(0x85, size, stamps, Gpr::Rax); // test [absolute], stamps
+        self.absolute(stamps as u8, offset::stamp_mask(kind), 0);
+    }
+
+    /// Stamps the shadows of so many bytes; the second register, which has the epoch, changes, and so do the flags.
+    pub(crate) fn store_stamps(&mut self, shadow: Gpr, stamps: Gpr, kind: usize, size: u32) {
+        if kind > 0 {
+            self.raw(&[0x48 | (stamps as u8 >> 3) << 2, 0x0b]); // or stamps, [absolute]
+            self.absolute(stamps as u8, offset::stamp_kind(kind), 0);
+        }
+        for at in (0..size).step_by(8) {
+            self.sized(0x89, size.min(8), stamps, shadow);
+            self.based(stamps as u8, shadow as u8, at as i32);
+        }
     }
 
     /// ModRM and displacement of `[marks + reg]`, with an opcode of bytes.
@@ -110,12 +144,6 @@ impl Emitter {
     /// `cmp reg, [absolute]`; changes the flags.
     pub(crate) fn compare_from(&mut self, reg: Gpr, address: u32) {
         self.raw(&[0x48 | (reg as u8 >> 3) << 2, 0x3b]);
-        self.absolute(reg as u8, address, 0);
-    }
-
-    /// `sub reg, [absolute]`; changes the flags.
-    pub(crate) fn subtract_from(&mut self, reg: Gpr, address: u32) {
-        self.raw(&[0x48 | (reg as u8 >> 3) << 2, 0x2b]);
         self.absolute(reg as u8, address, 0);
     }
 
@@ -163,18 +191,28 @@ impl Emitter {
     }
 
     /// Jumps if the thread is in a noted function that hides what it does; changes the flags.
-    pub(crate) fn jump_if_hidden(&mut self, scratch: Gpr) -> Forward {
-        self.load(scratch, offset::EPOCH);
-        self.shift_right(scratch, EPOCH.ilog2() + 1);
+    pub(crate) fn jump_if_hidden(&mut self) -> Forward {
+        self.raw(&[0x80]); // cmp byte [absolute], imm8
+        self.absolute(7, offset::EPOCH, 1);
+        self.raw(&[STAMP_HIDDEN as u8]);
         self.jump_if(CONDITION_ZERO)
     }
 
-    /// The thread is in a new epoch, which is in the first register then; changes the flags.
-    pub(crate) fn next_epoch(&mut self, first: Gpr, second: Gpr) {
-        self.load(first, offset::EPOCHS);
-        self.load_value(second, EPOCH);
-        self.add(first, second);
-        self.store(offset::EPOCHS, first);
-        self.store(offset::EPOCH, first);
+    /// The thread is in a new epoch; changes the register, and the flags.
+    pub(crate) fn next_epoch(&mut self, register: Gpr) {
+        self.load(register, offset::EPOCHS);
+        self.add_from(register, offset::EPOCH_STEP);
+        self.store(offset::EPOCHS, register);
+        self.store(offset::EPOCH, register);
+        self.raw(&[0x80]); // cmp byte [absolute], imm8
+        self.absolute(7, offset::EPOCH, 1);
+        self.raw(&[STAMP_HIDDEN as u8]);
+        let exists = self.jump_if(CONDITION_NOT_ZERO);
+        // All are used up.
+        let back = self.here() + STORE_VALUE_LEN + JUMP_THROUGH_LEN;
+        self.store_value(offset::FORGET_RETURN, back);
+        self.jump_through(offset::FORGET_ROUTINE);
+        debug_assert_eq!(self.here(), back, "where the routine returns to");
+        self.bind(exists);
     }
 }
