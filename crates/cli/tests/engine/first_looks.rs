@@ -72,6 +72,24 @@ fn one_epoch_after_the_other() {
     both_ways("looks_epochs.c", &[(19, 37), (28, 44)]);
 }
 
+/// Nothing of what a thread did long ago stands for what it does now.
+#[test]
+fn epochs_whose_numbers_are_used_again() {
+    both_ways("looks_renumbered.c", &[(22, 33)]);
+}
+
+/// The guest may have memory where the engine keeps notes on its accesses.
+#[test]
+fn memory_at_addresses_that_the_engine_uses() {
+    both_ways("looks_far.c", &[(12, 12), (19, 19), (20, 20)]);
+}
+
+/// The engine's own accesses are not refused instead of the guest's.
+#[test]
+fn accesses_that_are_checked_for_their_alignment() {
+    both_ways("looks_checked.c", &[(9, 17)]);
+}
+
 #[test]
 fn a_function_that_is_left_by_unwinding() {
     both_ways("looks_unwound.c", &[(11, 28), (13, 28)]);
