@@ -9,7 +9,7 @@ use verdict_stream::LOST;
 use verdict_translate::{Instrumentation, log_words_per_instruction_max};
 
 /// Words of the buffer.
-const WORDS: usize = 512 << 10;
+const WORDS: usize = 2 << 20;
 /// So many stamps are taken back one by one; of more, it is quicker to give their memory back.
 const LISTED_MAX: u64 = 64 << 10;
 /// Room for those, and for what is stamped before it is seen that they are more: of each record of two words, at most four.
