@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef LARGE // as large as programs are whose memory matters
+enum { BLOCK = 1 << 20, BLOCKS = 8, THREADS = 4 };
+#else
 enum { BLOCK = 1 << 17, BLOCKS = 12, THREADS = 4 };
+#endif
 
 struct block {
     unsigned char *text;

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 
 #ifndef ROWS
+#ifdef LARGE // as large as programs are whose memory matters
+#define ROWS 300000
+#else
 #define ROWS 30000
+#endif
 #endif
 enum { THREADS = 4 };
 

@@ -11,9 +11,18 @@ use crate::tools::build;
 
 /// The report on a program, with what it prints and how it ends left out.
 fn races(program: &std::path::Path, options: &[&str]) -> Value {
+    races_by(
+        Command::new(env!("CARGO_BIN_EXE_verdict")),
+        program,
+        options,
+    )
+}
+
+/// The same, by a command that starts `verdict`.
+fn races_by(mut verdict: Command, program: &std::path::Path, options: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("races.json");
-    let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
+    let run = verdict
         .args(["detect", "--format", "json", "--output"])
         .arg(&output)
         .args(options)
@@ -82,6 +91,20 @@ fn epochs_whose_numbers_are_used_again() {
 #[test]
 fn memory_at_addresses_that_the_engine_uses() {
     both_ways("looks_far.c", &[(12, 12), (19, 19), (20, 20)]);
+}
+
+/// Whoever limits address space leaves no room for such notes.
+#[test]
+fn little_address_space() {
+    let program = build("looks_renumbered.c", &["gcc", "-O2", "-g", "-pthread"]);
+    let mut limited = Command::new("bash");
+    limited
+        .args(["-c", "ulimit -v 60000000 && exec \"$0\" \"$@\""])
+        .arg(env!("CARGO_BIN_EXE_verdict"));
+    assert_eq!(
+        races_by(limited, &program, &[]),
+        races(&program, &["--explain-sync"])
+    );
 }
 
 /// The engine's own accesses are not refused instead of the guest's.

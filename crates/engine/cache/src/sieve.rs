@@ -37,10 +37,13 @@ fn map_at(start: u64, len: u64) -> std::io::Result<()> {
             0,
         )
     };
-    match mapped {
-        libc::MAP_FAILED => Err(std::io::Error::last_os_error()),
-        _ => Ok(()),
+    if mapped == libc::MAP_FAILED {
+        return Err(std::io::Error::last_os_error());
     }
+    // A core file would have terabytes to leave out, page by page. Whether this is refused does not matter otherwise.
+    // SAFETY: just mapped.
+    unsafe { libc::madvise(mapped, len as usize, libc::MADV_DONTDUMP) };
+    Ok(())
 }
 
 /// Where shadows are to be found from now on.

@@ -35,6 +35,9 @@ const PROGRAMS: [(&str, &[&str]); 8] = [
     ("fill", &[]),
 ];
 
+/// Those that can be built with more to work on. What the tools take whatever a program does is most of what they take for small ones.
+const LARGE: [&str; 5] = ["matmul", "stencil", "compress", "database", "sort"];
+
 /// Of the goals.
 const SLOWEST_TO_NATIVE: f64 = 15.0;
 const HELGRIND_AT_LEAST: f64 = 10.0;
@@ -104,7 +107,13 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
         all.push(bench.measure(name)?);
     }
     bench.goals(&all);
-    Ok(())
+    let large = programs.iter().filter(|(name, _)| LARGE.contains(name));
+    let large: Vec<String> = large.map(|(name, _)| large_name(name)).collect();
+    bench.memory(&large)
+}
+
+fn large_name(name: &str) -> String {
+    format!("{name}-large")
 }
 
 /// The tools and places of a measurement.
@@ -116,13 +125,18 @@ struct Bench {
 }
 
 impl Bench {
-    /// Builds a program as it is, and for ThreadSanitizer.
+    /// Builds a program as it is, and for ThreadSanitizer; large, too, if that makes a difference.
     fn compile(&self, root: &Path, name: &str, libraries: &[&str]) -> Result<(), String> {
         let source = root.join("benches/detect").join(format!("{name}.c"));
-        for (program, flags) in [
-            (name.to_owned(), &[][..]),
-            (format!("{name}-tsan"), &["-fsanitize=thread"][..]),
-        ] {
+        let mut builds = vec![(name.to_owned(), vec![])];
+        if LARGE.contains(&name) {
+            builds.push((large_name(name), vec!["-DLARGE"]));
+        }
+        for (program, flags) in builds.clone() {
+            let flags = [&flags[..], &["-fsanitize=thread"]].concat();
+            builds.push((format!("{program}-tsan"), flags));
+        }
+        for (program, flags) in builds {
             run_shown(
                 Command::new("gcc")
                     .args(["-O2", "-g", "-pthread"])
@@ -186,6 +200,30 @@ impl Bench {
             .collect();
         print_line(name, &taken);
         Ok(taken)
+    }
+
+    /// What large programs take, once each: memory does not change from run to run.
+    fn memory(&self, programs: &[String]) -> Result<(), String> {
+        if programs.is_empty() {
+            return Ok(());
+        }
+        println!("\npeak memory of larger programs in MB, and as ratio to native");
+        let mut within = 0;
+        for name in programs {
+            let ways = [Way::Native, Way::Us, Way::ThreadSanitizer];
+            let peaks = ways.map(|way| run_family(&mut self.command(way, name)));
+            let [native, us, tsan] = peaks.map(|run| run.map(|run| run.peak_bytes as f64 / 1e6));
+            let (native, us, tsan) = (native?, us?, tsan?);
+            let ratio = |peak: f64| peak / native;
+            println!(
+                "{name:<16}{native:>6.0} MB   verdict {us:>6.0} MB{:>5.1}x   tsan {tsan:>6.0} MB{:>5.1}x",
+                ratio(us),
+                ratio(tsan)
+            );
+            within += usize::from(ratio(us) <= MEMORY_AT_MOST);
+        }
+        println!("at most 4 times the memory: {within} of {}", programs.len());
+        Ok(())
     }
 
     fn goals(&self, all: &[Vec<Taken>]) {
