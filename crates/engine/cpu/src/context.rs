@@ -145,12 +145,12 @@ pub struct Context {
     pub stamped_next: u64,
     /// Not 0 if more are stamped than are listed.
     pub unlisted: u64,
-    /// Address of the routine that takes all stamps back, and where it returns to.
-    pub forget_routine: u64,
+    /// Address of the routine that begins an epoch, and where it returns to.
+    pub epoch_routine: u64,
     /// See there.
-    pub forget_return: u64,
+    pub epoch_return: u64,
     /// Registers that it borrows.
-    pub forget_borrowed: [u64; 6],
+    pub epoch_borrowed: [u64; 6],
     /// The same for code of the language's runtime: of what that does in noted functions, nobody needs to hear.
     pub runtime_step: u64,
     /// The current thread's innermost noted function, in a list of those that have not returned.
@@ -193,7 +193,7 @@ impl Context {
         self.xsave_mask = xsave_mask;
         self.has_avx = u64::from(xsave_mask & XSAVE_AVX != 0);
         self.host_fs = host_fs;
-        self.forget_routine = points.forget;
+        self.epoch_routine = points.next_epoch;
         self.shadow_mask = layout::SHADOW_MASK;
         self.shadow_base = layout::SHADOW_BASE;
         for (kind, (stamps, mask)) in
@@ -272,9 +272,9 @@ pub mod offset {
         STAMPED = stamped,
         STAMPED_NEXT = stamped_next,
         UNLISTED = unlisted,
-        FORGET_ROUTINE = forget_routine,
-        FORGET_RETURN = forget_return,
-        FORGET_BORROWED = forget_borrowed,
+        EPOCH_ROUTINE = epoch_routine,
+        EPOCH_RETURN = epoch_return,
+        EPOCH_BORROWED = epoch_borrowed,
         PASSED_NEXT = passed_next,
         PASSED_STEP = passed_step,
         RUNTIME_STEP = runtime_step,

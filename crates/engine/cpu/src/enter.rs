@@ -1,6 +1,6 @@
 //! Entering guest code, leaving it, and the second level of the indirect-branch lookup.
 
-use crate::context::{Context, ExitReason, offset};
+use crate::context::{Context, ExitReason, STAMP_HIDDEN, offset};
 use crate::layout;
 use std::arch::{asm, global_asm};
 
@@ -131,8 +131,20 @@ global_asm!(
     "mov qword ptr [{EXIT_REASON}], {INDIRECT}",
     "mov qword ptr [{ENTRY}], {LEAVE}",
     "jmp qword ptr [{ENTRY}]",
-    // Takes all stamps back and begins the first epoch of a new generation. Changes nothing but the flags, returns to where the
-    // context says.
+    // The current thread is in a new epoch. Changes nothing but the flags, returns to where the context says.
+    ".balign 16",
+    ".global verdict_next_epoch",
+    "verdict_next_epoch:",
+    "mov qword ptr [{KEPT}], rax",
+    "mov rax, qword ptr [{EPOCHS}]",
+    "add rax, qword ptr [{EPOCH_STEP}]",
+    "mov qword ptr [{EPOCHS}], rax",
+    "mov qword ptr [{EPOCH}], rax",
+    "cmp al, {HIDDEN}",
+    "mov rax, qword ptr [{KEPT}]",
+    "je verdict_forget",
+    "jmp qword ptr [{EPOCH_RETURN}]",
+    // The same when all epochs are used up: takes all stamps back and begins the first one of a new generation.
     ".balign 16",
     ".global verdict_forget",
     "verdict_forget:",
@@ -185,8 +197,9 @@ global_asm!(
     "mov qword ptr [{EPOCH}], rax",
     "mov rax, qword ptr [{KEPT} + 0x00]",
     "mov rcx, qword ptr [{KEPT} + 0x08]",
-    "jmp qword ptr [{FORGET_RETURN}]",
-    KEPT = const offset::FORGET_BORROWED,
+    "jmp qword ptr [{EPOCH_RETURN}]",
+    HIDDEN = const STAMP_HIDDEN as u8,
+    KEPT = const offset::EPOCH_BORROWED,
     STAMPED = const offset::STAMPED,
     STAMPED_NEXT = const offset::STAMPED_NEXT,
     UNLISTED = const offset::UNLISTED,
@@ -196,7 +209,7 @@ global_asm!(
     EPOCH = const offset::EPOCH,
     EPOCHS = const offset::EPOCHS,
     EPOCH_STEP = const offset::EPOCH_STEP,
-    FORGET_RETURN = const offset::FORGET_RETURN,
+    EPOCH_RETURN = const offset::EPOCH_RETURN,
     SHADOW_LEN = const layout::SHADOW_LEN,
     SHADOW_STEP = const layout::SHADOW_STEP,
     SHADOW_END = const layout::SHADOW_PARTS * layout::SHADOW_STEP,
@@ -226,6 +239,7 @@ unsafe extern "C" {
     fn verdict_exit();
     fn verdict_landing();
     fn verdict_lookup();
+    fn verdict_next_epoch();
     fn verdict_forget();
 }
 
@@ -238,8 +252,8 @@ pub struct EntryPoints {
     pub landing: u64,
     /// Second-level lookup; goes to [`crate::Context::lookup_routine`].
     pub lookup: u64,
-    /// Takes all stamps back; goes to [`crate::Context::forget_routine`].
-    pub forget: u64,
+    /// Begins an epoch; goes to [`crate::Context::epoch_routine`].
+    pub next_epoch: u64,
 }
 
 /// The addresses of this binary's routines.
@@ -248,7 +262,7 @@ pub fn entry_points() -> EntryPoints {
         exit: verdict_exit as *const () as u64,
         landing: verdict_landing as *const () as u64,
         lookup: verdict_lookup as *const () as u64,
-        forget: verdict_forget as *const () as u64,
+        next_epoch: verdict_next_epoch as *const () as u64,
     }
 }
 
@@ -285,12 +299,12 @@ pub unsafe fn forget_stamps(context: &mut Context) {
     unsafe {
         asm!(
             "lea {back}, [rip + 2f]",
-            "mov qword ptr [{FORGET_RETURN}], {back}",
+            "mov qword ptr [{EPOCH_RETURN}], {back}",
             "jmp {forget}",
             "2:",
             back = inout(reg) std::ptr::from_mut(context) => _,
             forget = sym verdict_forget,
-            FORGET_RETURN = const offset::FORGET_RETURN,
+            EPOCH_RETURN = const offset::EPOCH_RETURN,
         );
     }
 }

@@ -373,11 +373,11 @@ impl Sieve<'_> {
             // What is atomic is told each time.
             load_address(emit, operand, first);
             emit.find_shadow(first);
-            emit.load_value(second, 0);
+            emit.clear(second);
             emit.store_stamps(first, second, 0, size);
             if stamp.is_write {
                 let hidden = emit.jump_if_hidden();
-                emit.next_epoch(first);
+                emit.next_epoch();
                 emit.bind(hidden);
             }
             emit.load(second, offset::PASSED_NEXT);
@@ -421,7 +421,7 @@ impl Sieve<'_> {
         emit.lea_self(second, if repeated { 24 } else { 16 });
         emit.store(offset::PASSED_NEXT, second);
         if locked {
-            emit.next_epoch(first);
+            emit.next_epoch();
         }
         if let Some(hidden) = hidden {
             emit.bind(hidden);
@@ -467,7 +467,7 @@ impl Sieve<'_> {
             emit.mark_atomic(first);
         }
         if noted.ends_epoch {
-            emit.next_epoch(first);
+            emit.next_epoch();
         }
         if noted.hides {
             // The epoch to go on in; meanwhile it is another one.

@@ -1,6 +1,6 @@
 //! The instructions of the sieve, and what is made of several of them. Those that change the flags say so.
 
-use crate::budget::{CONDITION_NOT_ZERO, CONDITION_ZERO};
+use crate::budget::CONDITION_ZERO;
 use crate::emit::{Emitter, Forward};
 use verdict_cpu::layout::ATOMIC_MARKS;
 use verdict_cpu::{Gpr, STAMP_HIDDEN, offset};
@@ -24,6 +24,13 @@ impl Emitter {
     /// `mov to, from`
     pub(crate) fn copy(&mut self, to: Gpr, from: Gpr) {
         self.wide(from, to, 0x89);
+    }
+
+    /// `xor reg32, reg32`; changes the flags.
+    pub(crate) fn clear(&mut self, reg: Gpr) {
+        let reg = reg as u8;
+        self.raw(&[0x40 | (reg >> 3) << 2 | reg >> 3, 0x31]);
+        self.raw(&[0xc0 | (reg & 7) << 3 | (reg & 7)]);
     }
 
     /// `neg reg`; changes the flags.
@@ -198,21 +205,11 @@ impl Emitter {
         self.jump_if(CONDITION_ZERO)
     }
 
-    /// The thread is in a new epoch; changes the register, and the flags.
-    pub(crate) fn next_epoch(&mut self, register: Gpr) {
-        self.load(register, offset::EPOCHS);
-        self.add_from(register, offset::EPOCH_STEP);
-        self.store(offset::EPOCHS, register);
-        self.store(offset::EPOCH, register);
-        self.raw(&[0x80]); // cmp byte [absolute], imm8
-        self.absolute(7, offset::EPOCH, 1);
-        self.raw(&[STAMP_HIDDEN as u8]);
-        let exists = self.jump_if(CONDITION_NOT_ZERO);
-        // All are used up.
+    /// The thread is in a new epoch; changes the flags.
+    pub(crate) fn next_epoch(&mut self) {
         let back = self.here() + STORE_VALUE_LEN + JUMP_THROUGH_LEN;
-        self.store_value(offset::FORGET_RETURN, back);
-        self.jump_through(offset::FORGET_ROUTINE);
+        self.store_value(offset::EPOCH_RETURN, back);
+        self.jump_through(offset::EPOCH_ROUTINE);
         debug_assert_eq!(self.here(), back, "where the routine returns to");
-        self.bind(exists);
     }
 }
