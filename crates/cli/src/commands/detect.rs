@@ -4,6 +4,7 @@ mod program;
 mod wanted;
 
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -145,6 +146,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     if args.trace != Path::new("-") && verdict_recording::is_recording(&args.trace) {
         return program::run_again(args, context);
     }
+    if is_program(&args.trace) {
+        let problem = format_args!("{}: is a program", args.trace.display());
+        let how = format_args!("to run it: `verdict detect -- {}`", runnable(&args.trace));
+        return Err(CliError::bad_input(problem).with_help(how));
+    }
     if let Some(option) = args.program_option() {
         let problem = format_args!("`{option}` is for programs and recordings");
         return Err(CliError::bad_input(problem)
@@ -179,6 +185,24 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
             })
     })?;
     Ok(exit(&all, args.fail_on))
+}
+
+/// True for what can be run and cannot be a trace: whoever gives it has left out the dashes.
+fn is_program(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    // What comes through a pipe can be read only once.
+    if !path.is_file() {
+        return false;
+    }
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && (magic == *b"\x7fELF" || magic.starts_with(b"#!/"))
+}
+
+/// A path as a shell would have to be given it.
+fn runnable(path: &Path) -> String {
+    let is_name = path.components().count() == 1;
+    let folder = if is_name { "./" } else { "" };
+    format!("{folder}{}", path.display())
 }
 
 impl Args {

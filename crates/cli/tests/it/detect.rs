@@ -187,6 +187,33 @@ fn exit_code_as_asked_for() {
 }
 
 #[test]
+fn whoever_leaves_out_the_dashes_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy("/bin/true", folder.path().join("server")).unwrap();
+    fs::write(folder.path().join("start.sh"), "#!/bin/sh\n./server\n").unwrap();
+    check_in(
+        folder.path(),
+        &["detect", "server"],
+        &expect![[r#"
+            --- stderr
+            error: server: is a program
+            help: to run it: `verdict detect -- ./server`
+            --- exit 2
+        "#]],
+    );
+    check_in(
+        folder.path(),
+        &["detect", "./start.sh"],
+        &expect![[r#"
+            --- stderr
+            error: ./start.sh: is a program
+            help: to run it: `verdict detect -- ./start.sh`
+            --- exit 2
+        "#]],
+    );
+}
+
+#[test]
 fn bad_input_is_one_sentence() {
     check(
         &["bad.std"],
