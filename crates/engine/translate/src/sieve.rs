@@ -7,10 +7,9 @@
 //! costs seven instructions and is not told. The stamps of all bytes of an access are compared at once, since shadows lie as close
 //! together as what they are of, and at a place that the address alone says.
 //!
-//! A thread is in a new epoch where it gives others
-//! something to wait for: when a noted function that does so has returned, at a LOCK instruction, at a write to memory that any such
-//! instruction has touched, and at whatever the engine does for it. Within noted functions that hide what they do, a thread is in
-//! an epoch that all share, and that nothing is told of.
+//! A thread is in a new epoch where it gives others something to wait for: when a noted function that does so has returned, at a LOCK
+//! instruction, at a write to memory that any such instruction has touched, and at whatever the engine does for it. Within noted
+//! functions that hide what they do, a thread is in an epoch that all share, and that nothing is told of.
 //!
 //! A stamp is a byte, so there are few epochs ([`verdict_cpu::STAMP_EPOCH`]). When all are used up, all stamps are taken back, by a list of
 //! where they are, and epochs begin anew: see `verdict_forget`.
