@@ -80,7 +80,8 @@ pub fn has_given_way() -> bool {
 /// All accesses get the same shadow; those that are mapped are given back.
 fn do_without(mapped: impl Iterator<Item = u64>) {
     GIVEN_WAY.store(true, Ordering::Relaxed);
-    // SAFETY: whoever makes a code cache has mapped the context for good, and no translated code runs; callers hold no reference to it.
+    // SAFETY: whoever makes a code cache has mapped the context for good, and no translated code runs meanwhile; callers hold no
+    // reference to it.
     let context = unsafe { &mut *(CONTEXT as *mut Context) };
     use_shadows(Shadows::Shared, context);
     context.stamped_next = context.stamped;

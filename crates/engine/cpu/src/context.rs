@@ -1,6 +1,7 @@
 //! The state that translated code shares with the engine.
 
 use crate::enter::entry_points;
+use crate::epochs::next_epoch_routine;
 use crate::layout;
 
 /// Index of a general register in [`Context::gpr`], in x86 encoding order.
@@ -166,7 +167,7 @@ pub struct Context {
 /// Kinds of stamps: the program's writes, its reads, writes of the language's runtime, its reads.
 pub const STAMP_KINDS: usize = 4;
 /// Eight stamps that say 1.
-pub const STAMP_ONES: u64 = 0x0101_0101_0101_0101;
+const STAMP_ONES: u64 = 0x0101_0101_0101_0101;
 /// What the stamps of one epoch have more than those of the one before.
 pub const STAMP_EPOCH: u64 = STAMP_KINDS as u64 * STAMP_ONES;
 /// The stamps of what nobody needs to hear of: no thread's epoch gets there.
@@ -193,7 +194,7 @@ impl Context {
         self.xsave_mask = xsave_mask;
         self.has_avx = u64::from(xsave_mask & XSAVE_AVX != 0);
         self.host_fs = host_fs;
-        self.epoch_routine = points.next_epoch;
+        self.epoch_routine = next_epoch_routine();
         self.shadow_mask = layout::SHADOW_MASK;
         self.shadow_base = layout::SHADOW_BASE;
         for (kind, (stamps, mask)) in

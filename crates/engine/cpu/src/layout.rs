@@ -79,10 +79,15 @@ pub const SHADOW_LEN: u64 = SHADOW_STEP - SHADOW_BASE;
 
 /// True if the guest's memory at these addresses has shadows of its own, and is nobody's shadow.
 pub const fn has_shadow(start: u64, end: u64) -> bool {
+    const STACK_END: u64 = STACK_TOP & SHADOW_MASK;
     let is_stack = start >= STACK_TOP - STACK_LEN && end <= STACK_TOP;
     let in_one = start / SHADOW_STEP == (end - 1) / SHADOW_STEP;
+    let is_stacks = start < STACK_END && end > STACK_END - STACK_LEN;
     is_stack
-        || start / SHADOW_STEP < SHADOW_PARTS && in_one && (end - 1) % SHADOW_STEP < SHADOW_BASE
+        || start / SHADOW_STEP < SHADOW_PARTS
+            && in_one
+            && (end - 1) % SHADOW_STEP < SHADOW_BASE
+            && !is_stacks
 }
 
 /// The page of the [`crate::Context`].
@@ -114,3 +119,36 @@ pub const GUEST_END: u64 = 0x5200_0000_0000;
 
 /// Page size of x86-64.
 pub const PAGE: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_shadows_of_its_own_shares_them_with_nothing_else_that_has() {
+        let ranges = [
+            (0x40_0000, 0x50_0000),
+            (IMAGES_START, IMAGES_END),
+            (BRK_START, BRK_START + (1 << 39)),
+            (MMAP_START, MMAP_START + (1 << 42)),
+            (STACK_TOP - STACK_LEN, STACK_TOP),
+        ];
+        let mut shadows = ranges.map(|(start, end)| {
+            assert!(has_shadow(start, end), "{start:#x}");
+            let shadow = (start & SHADOW_MASK) + SHADOW_BASE;
+            assert!(!has_shadow(shadow, shadow + PAGE), "{start:#x}");
+            (shadow, shadow + (end - start))
+        });
+        shadows.sort_unstable();
+        assert!(shadows.is_sorted_by(|before, after| before.1 <= after.0));
+    }
+
+    #[test]
+    fn what_would_share_them_has_none() {
+        let stack = (STACK_TOP - PAGE) & SHADOW_MASK;
+        for start in [stack, MMAP_END - PAGE, SHADOW_BASE, SHADOW_STEP - PAGE] {
+            assert!(!has_shadow(start, start + PAGE), "{start:#x}");
+        }
+        assert!(!has_shadow(BRK_START, MMAP_START + PAGE));
+    }
+}

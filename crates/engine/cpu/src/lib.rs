@@ -11,17 +11,17 @@ mod context;
 mod copy;
 mod counter;
 mod enter;
+mod epochs;
 pub mod layout;
 mod signal;
 
 pub use context::{
-    Context, ExitReason, GPR_NAMES, Gpr, RUN_VALUES, STAMP_EPOCH, STAMP_HIDDEN, STAMP_ONES,
-    VectorSlot, offset,
+    Context, ExitReason, GPR_NAMES, Gpr, RUN_VALUES, STAMP_EPOCH, STAMP_HIDDEN, VectorSlot, offset,
 };
 pub use copy::{copy_from_guest, copy_to_guest};
 pub use counter::{Counters, InPlace, restore_vector};
 pub use enter::{
-    EntryPoints, enter, enter_translated, entry_points, forget_stamps, read_gs_base, vfork,
-    write_gs_base,
+    EntryPoints, enter, enter_translated, entry_points, read_gs_base, vfork, write_gs_base,
 };
+pub use epochs::forget_stamps;
 pub use signal::{HostSignalFrame, SignalVerdict, install_signal_entry, set_signal_stack};

@@ -17,7 +17,7 @@ use crate::carry::Carried;
 use crate::control::ControlMark;
 use crate::emit::Emitter;
 use crate::operands::{GprSet, free_register, gpr_of, register_of, register_of_32};
-use crate::sieve::Site;
+use crate::sites::Site;
 use crate::used::Used;
 use iced_x86::{
     Code, CodeSize, Instruction, MemoryOperand, OpAccess, OpKind, Register, UsedMemory,

@@ -8,7 +8,7 @@ use crate::control::ControlMark;
 use crate::guess::Guess;
 use crate::known_flags::KnownFlags;
 use crate::runs::Run;
-use crate::sieve::{Noted, Site, Whose};
+use crate::sites::{Noted, Site, Whose};
 use crate::trace::{Paths, Step, Terminator, Way, Window, decode};
 use crate::used::Used;
 use iced_x86::{Instruction, InstructionInfoFactory};

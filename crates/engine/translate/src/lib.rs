@@ -35,6 +35,7 @@ mod returns;
 mod runs;
 mod sieve;
 mod sieve_code;
+mod sites;
 mod trace;
 mod used;
 
@@ -50,7 +51,8 @@ pub use guess::Guess;
 pub use known_flags::KnownFlags;
 pub use pad::{Pad, indirect_pad, prelude};
 pub use runs::{RUN_VALUES_MAX, Run, RunAccess};
-pub use sieve::{Noted, Site, SiteKind, Whose, shadow_operand};
+pub use sieve::shadow_operand;
+pub use sites::{Noted, Site, SiteKind, Whose};
 pub use trace::{Paths, Way};
 
 /// Most words that one guest instruction can add to the access log, a block header included.

@@ -13,7 +13,7 @@ use crate::block::{Instrumentation, Scope};
 use crate::budget::{CONDITION_ZERO, Exit, JRCXZ, JUMP_LEN};
 use crate::builder::Builder;
 use crate::operands::{ALL, GprSet, free_register, gpr_of};
-use crate::sieve::{Site, SiteKind, Whose};
+use crate::sites::{Site, SiteKind, Whose};
 use crate::trace::{Step, Terminator};
 use crate::used::Used;
 use iced_x86::{CodeSize, FlowControl, Instruction, Register, UsedMemory};

@@ -16,10 +16,10 @@
 //!
 //! Loops that go through memory would pass all the time: see [`crate::runs`].
 //!
-//! Told is a record of words: the number of a [`Site`], then what [`SiteKind`] says.
+//! What is told, and in which words: see [`crate::sites`].
 
 use crate::accesses::{
-    AccessKind, AccessLog, Segment, bit_register, compute_address, is_locked, is_repeated, kind_of,
+    AccessKind, AccessLog, bit_register, compute_address, is_locked, is_repeated, kind_of,
     segment_of, size_of,
 };
 use crate::block::{Borrowed, Request, Scope};
@@ -30,96 +30,11 @@ use crate::emit::Emitter;
 use crate::flags;
 use crate::operands::gpr_of;
 use crate::sieve_code::CONDITION_BELOW;
+use crate::sites::{Noted, Site, SiteKind, Whose};
 use crate::trace::{Step, Terminator};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Register, UsedMemory};
 use verdict_cpu::layout::ATOMIC_MARKS_LEN;
 use verdict_cpu::{Gpr, STAMP_HIDDEN, offset};
-
-/// Something that is told, and where.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Site {
-    /// Address of the instruction.
-    pub pc: u64,
-    /// What.
-    pub what: SiteKind,
-}
-
-/// What is told at a site.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SiteKind {
-    /// An access: its address, and of a repeated one how often it is made.
-    Access {
-        /// Bytes; 0 where only the CPU's state decides (XSAVE).
-        size: u32,
-        /// Direction.
-        kind: AccessKind,
-        /// LOCK prefix, or XCHG with memory.
-        locked: bool,
-        /// What the address counts from.
-        segment: Segment,
-        /// A repeated string instruction.
-        repeated: bool,
-        /// A bit test that reaches beyond its operand: the address is not known.
-        far_bit: bool,
-        /// It is made by a loop whose other accesses are told when it is over.
-        in_run: bool,
-    },
-    /// A noted function begins: the return address, then its first arguments, in the order of [`ARGUMENT_REGISTERS`].
-    Entry {
-        /// How many.
-        arguments: u8,
-    },
-    /// A noted function returns: its result.
-    Return,
-    /// A loop has run, see [`crate::Run`].
-    Run,
-}
-
-impl SiteKind {
-    /// Words of a record, the site's number included; of a run's, those that are always there.
-    pub fn words(&self) -> usize {
-        match self {
-            SiteKind::Access { repeated: true, .. } => 3,
-            SiteKind::Access { .. } | SiteKind::Return => 2,
-            SiteKind::Entry { arguments } => 2 + usize::from(*arguments),
-            SiteKind::Run => 1,
-        }
-    }
-}
-
-/// What a noted function means for whoever calls it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Noted {
-    /// What it does is nobody's business.
-    pub hides: bool,
-    /// When it has returned, others may have been given something to wait for, or memory means something else than before.
-    pub ends_epoch: bool,
-    /// Its first argument points to something atomic.
-    pub atomic: bool,
-    /// How many of its arguments matter.
-    pub arguments: u8,
-}
-
-impl Noted {
-    /// The same, of which only the first argument matters.
-    pub const fn of_one(self) -> Noted {
-        Noted {
-            arguments: 1,
-            ..self
-        }
-    }
-}
-
-/// Whose code it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Whose {
-    /// The program's, or that of a library that is not listed.
-    Program,
-    /// The language's runtime.
-    Runtime,
-    /// The dynamic loader: what it accesses is not told.
-    Loader,
-}
 
 /// Most bytes whose stamps are compared; a power of two.
 const SIZE_MAX: u32 = 64;
