@@ -31,7 +31,7 @@ pub enum SiteKind {
         /// It is made by a loop whose other accesses are told when it is over.
         in_run: bool,
     },
-    /// A noted function begins: the return address, then its first arguments, in the order of [`ARGUMENT_REGISTERS`].
+    /// A noted function begins: the return address, then its first arguments, in the order of [`crate::control::ARGUMENT_REGISTERS`].
     Entry {
         /// How many.
         arguments: u8,
