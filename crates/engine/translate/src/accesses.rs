@@ -11,6 +11,7 @@
 //!
 //! A repeated string instruction is logged by where it begins and its count: the direction flag is not in the log.
 
+use crate::address::Address;
 use crate::bases::{Bases, Known, Sum};
 use crate::block::{Borrowed, Instrumentation};
 use crate::carry::Carried;
@@ -345,6 +346,10 @@ impl AccessLog {
 
 /// Computes the address of an operand, from wherever its segment begins, without touching the flags.
 pub(crate) fn compute_address(emit: &mut Emitter, operand: &UsedMemory, into: Gpr) {
+    if let Some(address) = Address::of(operand) {
+        emit.lea(into, address);
+        return;
+    }
     let memory = MemoryOperand {
         segment_prefix: Register::None,
         base: operand.base(),

@@ -112,6 +112,7 @@ impl<'a> Builder<'a> {
         self.begin_run(steps, terminator);
         self.make_way(steps);
         if self.request.instrumentation != Instrumentation::None {
+            self.log_words.reserve(steps.len() + 2);
             self.open_log(steps, terminator);
         }
         for (number, step) in steps.iter().enumerate() {

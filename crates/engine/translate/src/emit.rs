@@ -9,9 +9,13 @@ use verdict_cpu::{ExitReason, Gpr, layout, offset};
 pub(crate) struct Emitter {
     pub(crate) bytes: Vec<u8>,
     base: u64,
-    encoder: Encoder,
+    /// Made where it is needed first: most code is written without it.
+    encoder: Option<Encoder>,
     pub(crate) width: VectorWidth,
 }
+
+/// How much code there is room for at first: that of most blocks.
+const ROOM: usize = 2048;
 
 /// A rel32 whose target is not emitted yet.
 #[derive(Clone, Copy, Debug)]
@@ -27,9 +31,9 @@ impl Forward {
 impl Emitter {
     pub(crate) fn new(base: u64) -> Self {
         Emitter {
-            bytes: Vec::with_capacity(512),
+            bytes: Vec::with_capacity(ROOM),
             base,
-            encoder: Encoder::new(64),
+            encoder: None,
             width: VectorWidth::of_host(),
         }
     }
@@ -54,13 +58,15 @@ impl Emitter {
 
     /// Encodes any instruction at the current address; `None` if an operand cannot reach.
     pub(crate) fn instruction(&mut self, instruction: &Instruction) -> Option<()> {
-        let encoded = self.encoder.encode(instruction, self.here());
+        let here = self.here();
+        let encoder = self.encoder.get_or_insert_with(|| Encoder::new(64));
+        let encoded = encoder.encode(instruction, here);
         // An encoder that fails leaves what it had written so far.
-        let bytes = self.encoder.take_buffer();
+        let bytes = encoder.take_buffer();
         if encoded.is_ok() {
-            self.raw(&bytes);
+            self.bytes.extend_from_slice(&bytes);
         }
-        self.encoder.set_buffer(bytes_cleared(bytes));
+        encoder.set_buffer(bytes_cleared(bytes));
         encoded.ok().map(|_| ())
     }
 

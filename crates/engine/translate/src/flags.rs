@@ -58,7 +58,8 @@ pub(crate) fn live_before(
 ) -> Vec<bool> {
     let read = |instruction: &Instruction| instruction.rflags_read() & ARITHMETIC;
     let mut live = if after { ARITHMETIC } else { 0 } | end.map_or(0, read);
-    let mut all = vec![live != 0];
+    let mut all = Vec::with_capacity(steps.len() + 1);
+    all.push(live != 0);
     for step in steps.iter().rev() {
         match step {
             Step::Conditional { branch, follows } => {

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod accesses;
+mod address;
 mod bases;
 mod block;
 mod branches;

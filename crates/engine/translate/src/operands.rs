@@ -24,7 +24,12 @@ impl GprSet {
 
     /// Those in it.
     pub(crate) fn iter(self) -> impl Iterator<Item = Gpr> {
-        ALL.into_iter().filter(move |gpr| self.contains(*gpr))
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let next = ALL.get(left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(*next)
+        })
     }
 
     pub(crate) fn union(self, other: GprSet) -> GprSet {

@@ -33,6 +33,7 @@ use crate::sieve_code::CONDITION_BELOW;
 use crate::sites::{Noted, Site, SiteKind, Whose};
 use crate::trace::{Step, Terminator};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Register, UsedMemory};
+use smallvec::SmallVec;
 use verdict_cpu::layout::ATOMIC_MARKS_LEN;
 use verdict_cpu::{Gpr, STAMP_HIDDEN, offset};
 
@@ -126,7 +127,7 @@ impl Builder<'_> {
         let run = self.run.as_ref();
         let operands = self.used[usize::from(number)].memory.iter().enumerate();
         let operands = operands.filter(|(at, _)| !run.is_some_and(|run| run.has(number, *at)));
-        let operands: Vec<&UsedMemory> = operands.map(|(_, operand)| operand).collect();
+        let operands: SmallVec<[&UsedMemory; 2]> = operands.map(|(_, operand)| operand).collect();
         let tells = whose != Whose::Loader
             && !operands.is_empty()
             && !is_constant_jump(self.request, instruction);

@@ -5,6 +5,7 @@ use crate::block::Request;
 use crate::control::registers_noted;
 use crate::operands::{GprSet, registers_of};
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, UsedMemory};
+use smallvec::SmallVec;
 
 /// What an instruction uses.
 pub(crate) struct Used {
@@ -13,7 +14,7 @@ pub(crate) struct Used {
     /// General registers that it may change.
     pub(crate) written: GprSet,
     /// Memory whose accesses are logged.
-    pub(crate) memory: Vec<UsedMemory>,
+    pub(crate) memory: SmallVec<[UsedMemory; 2]>,
 }
 
 impl Used {

@@ -209,17 +209,17 @@ fn logged_accesses_share_the_words_of_their_bases() {
               4001001d  mov [rdi+10h],rax
               40010021  mov [7FF00038h],r14
               40010028  lea r14,[rdi+rax*4+4]
-              40010030  mov [r15+10h],r14
-              40010034  add [rdi+rax*4+4],ecx
-              40010038  mov [r15+18h],rcx
-              4001003c  mov [r15+20h],rsi
-              40010040  rep movsb [rdi],[rsi]
-              40010042  mov r15,[7FF00030h]
-              40010049  mov r14,[7FF00038h]
-              40010050  vpaddq xmm15,xmm15,[400038A0h]
-              40010058  mov qword ptr [7FF000C0h],10000010h
-              40010063  mov qword ptr [7FF000D0h],3
-              4001006e  jmp 0000000040000D00h
+              4001002d  mov [r15+10h],r14
+              40010031  add [rdi+rax*4+4],ecx
+              40010035  mov [r15+18h],rcx
+              40010039  mov [r15+20h],rsi
+              4001003d  rep movsb [rdi],[rsi]
+              4001003f  mov r15,[7FF00030h]
+              40010046  mov r14,[7FF00038h]
+              4001004d  vpaddq xmm15,xmm15,[400038A0h]
+              40010055  mov qword ptr [7FF000C0h],10000010h
+              40010060  mov qword ptr [7FF000D0h],3
+              4001006b  jmp 0000000040000D00h
             LoggedAccess { instruction: 0, base: Logged(0), displacement: 8, size: 8, kind: Read, locked: false, segment: Flat, bit: None, repeat: None }
             LoggedAccess { instruction: 1, base: Logged(0), displacement: 10, size: 8, kind: Write, locked: false, segment: Flat, bit: None, repeat: None }
             LoggedAccess { instruction: 2, base: Logged(1), displacement: 0, size: 4, kind: ReadWrite, locked: false, segment: Flat, bit: None, repeat: None }
