@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::ArgPredicate;
 use verdict_detect::{Algorithm, DetectError, Findings, Keep, PairBy, detect_reading_ahead};
-use verdict_events::{Names, TraceSource};
+use verdict_events::{Names, TraceError, TraceSource};
 use verdict_report::{Tone, compare_json, compare_text, detect_json, detect_text};
 
 use super::block_options::BlockOptions;
@@ -31,14 +31,18 @@ Examples:
   verdict detect --output races.json --format json -- ./server --port 0
   verdict detect --ignore 'stats.*' --suppressions known-races.txt -- ./server";
 
+const USAGE: &str = "\
+verdict detect [OPTIONS] -- <PROGRAM>...
+       verdict detect [OPTIONS] <RECORDING|TRACE>";
+
 /// Which trace to look at, how, and what to say.
 #[derive(clap::Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub struct Args {
     /// The recording of a program, or a trace: a file in any known format, compressed or not; `-` is standard input. For
     /// `blocks`, also a block trace
     #[arg(
-        value_name = "TRACE",
+        value_name = "RECORDING|TRACE",
         required = false,
         required_unless_present = "program",
         default_value_if("program", ArgPredicate::IsPresent, "-")
@@ -237,6 +241,11 @@ fn look(
         found => found,
     };
     found.map_err(|error| match error {
+        DetectError::Trace(error @ TraceError::Format { .. }) => {
+            CliError::bad_input(&error).with_help(
+                "`verdict detect -- PROGRAM` runs a program, and `verdict record` makes a recording of one; `verdict trace --help` lists the formats of traces",
+            )
+        }
         DetectError::Trace(error) => super::trace::cannot_read(error),
         error => CliError::bad_input(format_args!("{}: {error}", shown(&args.trace))),
     })

@@ -36,7 +36,7 @@ use crate::{CliError, Context, Exit};
 pub enum Command {
     /// Find the races of a program and say what they are worth: everything at once
     Run(run::Args),
-    /// Find the races of a trace
+    /// Find the races of a program, a recording or a trace
     Detect(detect::Args),
     /// Look at trace files, convert them, make them up
     Trace(trace::Args),

@@ -214,6 +214,37 @@ fn whoever_leaves_out_the_dashes_is_told() {
 }
 
 #[test]
+fn whoever_gives_something_else_is_told_what_there_is_to_give() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("notes.txt"), "hello world\n").unwrap();
+    check_in(
+        folder.path(),
+        &["detect", "notes.txt"],
+        &expect![[r#"
+        --- stderr
+        error: notes.txt: expected a trace in one of the formats native, std, csv, roadrunner, rv-predict, found `hello world`
+        help: `verdict detect -- PROGRAM` runs a program, and `verdict record` makes a recording of one; `verdict trace --help` lists the formats of traces
+        --- exit 2
+    "#]],
+    );
+    check_in(
+        folder.path(),
+        &["detect"],
+        &expect![[r#"
+        --- stderr
+        error: the following required arguments were not provided:
+          <RECORDING|TRACE>
+
+        Usage: verdict detect [OPTIONS] -- <PROGRAM>...
+               verdict detect [OPTIONS] <RECORDING|TRACE>
+
+        For more information, try '--help'.
+        --- exit 2
+    "#]],
+    );
+}
+
+#[test]
 fn bad_input_is_one_sentence() {
     check(
         &["bad.std"],
@@ -249,7 +280,8 @@ fn bad_input_is_one_sentence() {
             --- stderr
             error: the argument '--compare' cannot be used with '--algorithm <NAME>'
 
-            Usage: verdict detect --compare <TRACE> [-- <PROGRAM>...]
+            Usage: verdict detect [OPTIONS] -- <PROGRAM>...
+                   verdict detect [OPTIONS] <RECORDING|TRACE>
 
             For more information, try '--help'.
             --- exit 2
