@@ -22,6 +22,8 @@ mod recent;
 pub use bytes::SuspectBytes;
 pub use present::Present;
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 use verdict_clocks::{HappensBefore, Rules};
 use verdict_events::{Access as Bytes, Event, EventKind, ThreadId};
@@ -181,23 +183,43 @@ impl Suspects {
         }
         let key = self.thread(thread).key;
         let end = address.saturating_add(size);
-        if self.ranges.repeats(address, size, is_write, key)
-            || self.recent.repeats_all(key, address, end, is_write)
-        {
-            return Looked::Done;
+        // Granules that are in the range as a whole, and what is left at its ends.
+        let first = address.checked_next_multiple_of(GRANULE).unwrap_or(end);
+        let mut rest = first..end / GRANULE * GRANULE;
+        if rest.is_empty() {
+            return self.access_whole(thread, address, size, is_write, Doubt::Ask);
         }
-        let looked = self.access_whole(thread, address, size, is_write, Doubt::Ask);
-        if looked == Looked::PerhapsAtomic {
-            self.ranges.forget();
+        let mut all = Looked::Done;
+        let mut access = |suspects: &mut Self, part: &Range<u64>| {
+            let size = part.end - part.start;
+            let looked = suspects.access_whole(thread, part.start, size, is_write, Doubt::Ask);
+            if looked != Looked::Done {
+                all = looked;
+            }
+            looked
+        };
+        for edge in [address..rest.start, rest.end..end] {
+            if !edge.is_empty() {
+                access(self, &edge);
+            }
         }
-        looked
+        while let Some(part) = self.ranges.next_new(key, rest.clone(), is_write) {
+            rest.start = part.end;
+            if self.recent.repeats_all(key, part.start, part.end, is_write)
+                || access(self, &part) == Looked::Done
+            {
+                self.ranges.remember(key, part, is_write);
+            }
+        }
+        all
     }
 
     /// The granule of an address is atomic from now on: [`Looked::PerhapsAtomic`] is answered for plain accesses to it.
     pub fn mark_atomic(&mut self, address: u64) {
         self.places.cell(address).write |= ATOMIC;
-        self.recent.forget(address, address.saturating_add(1));
-        self.ranges.forget();
+        let end = address.saturating_add(1);
+        self.recent.forget(address, end);
+        self.ranges.forget(address, end);
     }
 
     /// Any event that is no plain access.
@@ -213,7 +235,7 @@ impl Suspects {
             }
             EventKind::Allocate { addr, size } => {
                 let end = addr.0.saturating_add(size);
-                self.ranges.forget();
+                self.ranges.forget(addr.0, end);
                 self.recent.forget(addr.0, end);
                 self.places.forget(addr.0, end);
                 self.atomics_forget(addr.0, end);
@@ -472,7 +494,9 @@ impl Suspects {
     }
 
     fn atomic_granule(&mut self, address: u64, now: u64, is_write: bool) {
-        self.recent.forget(address, address.saturating_add(1));
+        let end = address.saturating_add(1);
+        self.recent.forget(address, end);
+        self.ranges.forget(address, end);
         let cell = self.places.cell(address);
         cell.write |= ATOMIC;
         let cell = *cell;
@@ -609,7 +633,7 @@ impl Suspects {
             return;
         }
         self.recent.clear();
-        self.ranges.forget();
+        self.ranges.forget_all();
         for (number, thread) in (0..).zip(&mut self.threads) {
             thread.key = self.recent.new_key(number).unwrap_or_default();
         }

@@ -15,7 +15,7 @@ const SLOTS: usize = 1 << (SLOT_BITS + CLASS_BITS);
 /// Threads of one class push out what others of it have accessed. Classes are few, since memory that is made anew has to be
 /// forgotten in each.
 const CLASS_BITS: u32 = 2;
-const CLASSES: u32 = 1 << CLASS_BITS;
+pub(super) const CLASSES: u32 = 1 << CLASS_BITS;
 const KEY_BITS: u32 = 32;
 /// The guest has no memory from here on.
 const ADDRESS_MAX: u64 = 1 << 47;
@@ -25,9 +25,9 @@ const ADDRESS_MAX: u64 = 1 << 47;
 pub(super) struct Key(u32);
 
 impl Key {
-    /// As a number of its own.
-    pub(super) fn number(self) -> u32 {
-        self.0
+    /// That of the thread.
+    pub(super) fn class(self) -> u32 {
+        self.0 % CLASSES
     }
 }
 
@@ -86,8 +86,8 @@ fn mask(count: u64) -> u64 {
     u64::MAX >> (64 - count)
 }
 
-/// The words of a region and the bits of each that stand for a range of its bytes.
-fn masks(range: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
+/// The words of a set, a bit for each of its members, and the bits of each word that stand for a range of them.
+pub(super) fn masks(range: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
     (range.start / 64..range.end.div_ceil(64)).map(move |word| {
         let (start, end) = (word * 64, (word + 1) * 64);
         let (from, to) = (range.start.max(start), range.end.min(end));
@@ -117,7 +117,7 @@ impl Recent {
     #[inline(always)]
     pub(super) fn repeats(&self, key: Key, address: u64, size: u32, is_write: bool) -> bool {
         let region = address >> REGION_BITS;
-        let slot = slot_of(region, key.0 % CLASSES);
+        let slot = slot_of(region, key.class());
         if self.tags[slot] != tag_of(region, key) {
             return false;
         }
@@ -134,7 +134,7 @@ impl Recent {
     /// The same, for any number of bytes.
     pub(super) fn repeats_all(&self, key: Key, start: u64, end: u64, is_write: bool) -> bool {
         regions(start, end).all(|(region, part)| {
-            let slot = slot_of(region, key.0 % CLASSES);
+            let slot = slot_of(region, key.class());
             if self.tags[slot] != tag_of(region, key) {
                 return false;
             }
@@ -149,7 +149,7 @@ impl Recent {
             return;
         }
         for (region, part) in regions(start, end) {
-            let slot = slot_of(region, key.0 % CLASSES);
+            let slot = slot_of(region, key.class());
             let bytes = &mut self.bytes[slot];
             let tag = tag_of(region, key);
             if std::mem::replace(&mut self.tags[slot], tag) != tag {
