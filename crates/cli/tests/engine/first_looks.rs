@@ -93,6 +93,27 @@ fn memory_at_addresses_that_the_engine_uses() {
     both_ways("looks_far.c", &[(12, 12), (19, 19), (20, 20)]);
 }
 
+/// The engine looks at its notes through a register that a program may want for itself.
+#[test]
+fn a_segment_that_the_engine_uses() {
+    both_ways("looks_gs.c", &[(12, 12), (17, 17)]);
+    let program = build("looks_gs.c", &["gcc", "-O2", "-g", "-pthread"]);
+    let run = Command::new(env!("CARGO_BIN_EXE_verdict"))
+        .args([
+            "-q",
+            "detect",
+            "--fail-on",
+            "never",
+            "--output",
+            "/dev/null",
+            "--",
+        ])
+        .arg(&program)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&run.stdout), "1000 1000 0\n");
+}
+
 /// Whoever limits address space leaves no room for such notes.
 #[test]
 fn little_address_space() {

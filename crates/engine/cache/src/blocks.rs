@@ -125,6 +125,8 @@ pub struct CodeCache {
     pub(crate) memory: CodeMemory,
     tables: Tables,
     pub(crate) instrumentation: Instrumentation,
+    /// A block has been made since this was asked for that has to do with gs.
+    pub(crate) uses_gs: bool,
     pub(crate) chaining: Chaining,
     pub(crate) paths: Paths,
     pub(crate) entries: Vec<Entry>,
@@ -204,6 +206,7 @@ impl CodeCache {
             memory,
             tables: Tables::new(lookup_routine).map_err(CacheMemoryError::from)?,
             instrumentation,
+            uses_gs: false,
             chaining: match instrumentation {
                 // Of interest where there are several threads.
                 Instrumentation::Everything | Instrumentation::Sifted => Chaining::Charged,
@@ -254,6 +257,11 @@ impl CodeCache {
     /// Number of guest instructions of a block.
     pub fn instructions(&self, block: BlockId) -> u32 {
         self.entries[block.0 as usize].instructions
+    }
+
+    /// True if a block has been made since this was last asked for that has to do with gs: there can be no shadows when it runs.
+    pub fn takes_gs(&mut self) -> bool {
+        std::mem::take(&mut self.uses_gs)
     }
 
     /// True if the next block empties the cache first.
@@ -308,6 +316,7 @@ impl CodeCache {
         self.next_site += block.sites.len() as u32;
         self.memory.append(&block.code);
         self.memory.append_cold(&block.cold);
+        self.uses_gs |= block.uses_gs;
         self.stats.blocks += 1;
         self.stats.instructions += u64::from(block.instructions);
         self.stats.code_bytes += (block.code.len() + block.cold.len()) as u64;

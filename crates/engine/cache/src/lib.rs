@@ -19,4 +19,4 @@ pub use described::LoggedBlock;
 pub use fault_entries::{BorrowedSlots, FaultState};
 pub use memory::{CacheMemoryError, CodeCopy};
 pub use one_offs::{ONE_OFF_BLOCK_ID, OneOff};
-pub use sieve::{Shadows, clear_sieve, give_way, has_given_way, step_aside, use_shadows};
+pub use sieve::{Shadows, clear_sieve, give_way, gs_base, has_given_way, step_aside, use_shadows};

@@ -129,6 +129,7 @@ impl CodeCache {
             block.code.len() as u64 <= ONE_OFF_LEN,
             "a one-off block outgrew its place"
         );
+        self.uses_gs |= block.uses_gs;
         self.stats.one_offs += 1;
         Ok(Box::new(Made {
             instructions: block.instructions,

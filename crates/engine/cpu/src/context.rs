@@ -122,9 +122,9 @@ pub struct Context {
     // What sifting accesses takes.
     /// The current thread in its present epoch, as eight stamps (see the translator's `sieve`).
     pub epoch: u64,
-    /// The bits of an address that say where its shadow is.
+    /// What of an address counts for where its shadow is to be stamped: all, or nothing if there are no shadows.
     pub shadow_mask: u64,
-    /// What is added to them.
+    /// What is added to that.
     pub shadow_base: u64,
     /// What to keep of eight stamps when they are compared; the first is not used.
     pub stamp_masks: [u64; STAMP_KINDS],
@@ -195,7 +195,7 @@ impl Context {
         self.has_avx = u64::from(xsave_mask & XSAVE_AVX != 0);
         self.host_fs = host_fs;
         self.epoch_routine = next_epoch_routine();
-        self.shadow_mask = layout::SHADOW_MASK;
+        self.shadow_mask = u64::MAX;
         self.shadow_base = layout::SHADOW_BASE;
         for (kind, (stamps, mask)) in
             (0..).zip(self.stamp_kinds.iter_mut().zip(&mut self.stamp_masks))

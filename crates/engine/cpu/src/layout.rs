@@ -64,10 +64,8 @@ pub const NO_SHADOW: u64 = ATOMIC_MARKS + ATOMIC_MARKS_LEN;
 pub const NO_SHADOW_LEN: u64 = PAGE;
 const _: () = assert!(NO_SHADOW + NO_SHADOW_LEN <= CONTEXT);
 
-/// The shadow of a byte of the guest (see the translator's `sieve`) is at these bits of its address, and [`SHADOW_BASE`] more. No two
-/// bytes that the engine finds addresses for have the same bits, as long as they are less than 8 TB.
-pub const SHADOW_MASK: u64 = 0x37ff_ffff_ffff;
-/// Where shadows begin. They lie in the upper half of each 16 TB, and in a little more: those of a last byte must not reach beyond it.
+/// The shadow of a byte of the guest (see the translator's `sieve`) is so far beyond it. Shadows lie in the upper half of each 16 TB, and
+/// in a little more: those of a last byte must not reach beyond it.
 pub const SHADOW_BASE: u64 = (1 << 43) - SHADOW_SLACK;
 const SHADOW_SLACK: u64 = 1 << 16;
 /// From one part of the shadows to the next.
@@ -76,18 +74,26 @@ pub const SHADOW_STEP: u64 = 1 << 44;
 pub const SHADOW_PARTS: u64 = 4;
 /// Bytes of each.
 pub const SHADOW_LEN: u64 = SHADOW_STEP - SHADOW_BASE;
+/// Where the shadows of the first thread's stack begin, which is in none of these parts.
+pub const STACK_SHADOW: u64 = STACK_TOP - STACK_LEN + SHADOW_BASE;
+/// Bytes of them, and of what an access at the top of the stack reaches.
+pub const STACK_SHADOW_LEN: u64 = STACK_LEN + SHADOW_SLACK;
+/// Up to here, the shadows of addresses are also those of offsets from the thread's fs base with the same lower 32 bits: nearly all of
+/// these are a little less than 0.
+const LOCALS_END: u64 = 1 << 32;
+/// And from here on.
+const LOCALS_START: u64 = LOCALS_END - (1 << 30);
 
 /// True if the guest's memory at these addresses has shadows of its own, and is nobody's shadow.
 pub const fn has_shadow(start: u64, end: u64) -> bool {
-    const STACK_END: u64 = STACK_TOP & SHADOW_MASK;
     let is_stack = start >= STACK_TOP - STACK_LEN && end <= STACK_TOP;
     let in_one = start / SHADOW_STEP == (end - 1) / SHADOW_STEP;
-    let is_stacks = start < STACK_END && end > STACK_END - STACK_LEN;
+    let is_locals = start < LOCALS_END && end > LOCALS_START;
     is_stack
         || start / SHADOW_STEP < SHADOW_PARTS
             && in_one
             && (end - 1) % SHADOW_STEP < SHADOW_BASE
-            && !is_stacks
+            && !is_locals
 }
 
 /// The page of the [`crate::Context`].
@@ -135,7 +141,7 @@ mod tests {
         ];
         let mut shadows = ranges.map(|(start, end)| {
             assert!(has_shadow(start, end), "{start:#x}");
-            let shadow = (start & SHADOW_MASK) + SHADOW_BASE;
+            let shadow = start + SHADOW_BASE;
             assert!(!has_shadow(shadow, shadow + PAGE), "{start:#x}");
             (shadow, shadow + (end - start))
         });
@@ -145,8 +151,13 @@ mod tests {
 
     #[test]
     fn what_would_share_them_has_none() {
-        let stack = (STACK_TOP - PAGE) & SHADOW_MASK;
-        for start in [stack, MMAP_END - PAGE, SHADOW_BASE, SHADOW_STEP - PAGE] {
+        for start in [
+            LOCALS_START,
+            LOCALS_END - PAGE,
+            MMAP_END - PAGE,
+            SHADOW_BASE,
+            SHADOW_STEP - PAGE,
+        ] {
             assert!(!has_shadow(start, start + PAGE), "{start:#x}");
         }
         assert!(!has_shadow(BRK_START, MMAP_START + PAGE));

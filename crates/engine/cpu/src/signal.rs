@@ -79,6 +79,16 @@ impl HostSignalFrame<'_> {
         self.context.uc_mcontext.gregs[GPRS[index] as usize] = value as i64;
     }
 
+    /// Goes on elsewhere.
+    pub fn set_rip(&mut self, rip: u64) {
+        self.context.uc_mcontext.gregs[libc::REG_RIP as usize] = rip as i64;
+    }
+
+    /// Goes on with other flags.
+    pub fn set_rflags(&mut self, rflags: u64) {
+        self.context.uc_mcontext.gregs[libc::REG_EFL as usize] = rflags as i64;
+    }
+
     /// Interrupted flags.
     pub fn rflags(&self) -> u64 {
         self.context.uc_mcontext.gregs[libc::REG_EFL as usize] as u64

@@ -53,6 +53,7 @@ pub(crate) fn check(
         ran.unwrap_or_else(|panic| Some(format!("the engine panics: {}", message(&*panic))))
     });
     machine.cache.invalidate(encoded.start, encoded.end + 2);
+    machine.takes_gs = false;
     Checked {
         executed: stepper.instructions.iter().map(|i| i.code()).collect(),
         faulted: matches!(end, End::Fault(..)),

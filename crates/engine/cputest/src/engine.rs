@@ -182,6 +182,7 @@ fn block(
         registers: &registers,
     };
     let block = machine.cache.insert(pc, entrance, &guest)?;
+    machine.see_to_gs();
     machine.sites.add(machine.cache.logged(block));
     Ok(machine.cache.host_address(block))
 }
@@ -204,6 +205,7 @@ fn one_off(
         registers: &registers,
     };
     let made = machine.cache.one_off(pc, instructions, &guest)?;
+    machine.see_to_gs();
     machine.sites.add(machine.cache.logged_one_off());
     machine.context().budget += -i64::from(made.instructions);
     Ok(made.host)

@@ -62,8 +62,12 @@ pub(crate) struct Machine {
     pub(crate) passed: Box<[u64]>,
     /// What its records stand for.
     pub(crate) sites: Sites,
-    /// An access was checked for its alignment, so that not all are told.
-    pub(crate) unaligned: bool,
+    /// A look at stamps was refused, so that not all accesses are told.
+    pub(crate) refused: bool,
+    /// The program has to do with gs, so that not all accesses are told.
+    pub(crate) takes_gs: bool,
+    /// The program's base of gs while translated code has another one.
+    own_gs_base: u64,
     /// Where stamps are.
     stamped: Box<[u64]>,
     /// The list of noted functions, of which there are none.
@@ -88,7 +92,9 @@ impl Machine {
             log: vec![0; LOG_WORDS].into(),
             passed: vec![0; LOG_WORDS].into(),
             sites: Sites::default(),
-            unaligned: false,
+            refused: false,
+            takes_gs: false,
+            own_gs_base: 0,
             stamped: vec![0; STAMPED].into(),
             noted: vec![1; 2].into(),
         }));
@@ -115,7 +121,8 @@ impl Machine {
         context.xsave_area = self.area.address();
         context.log_next = self.log.as_ptr() as u64;
         self.reset_sieve();
-        self.unaligned = false;
+        self.refused = false;
+        self.own_gs_base = state.gs_base;
         write_gs_base(state.gs_base);
         self.faulted = None;
     }
@@ -124,10 +131,15 @@ impl Machine {
     fn reset_sieve(&mut self) {
         let (passed, noted) = (self.passed.as_ptr() as u64, self.noted.as_ptr() as u64);
         let stamped = self.stamped.as_ptr() as u64;
+        let takes_gs = self.takes_gs;
         let context = self.context();
         context.passed_next = passed;
         (context.passed_step, context.runtime_step) = (16, 16);
-        use_shadows(Shadows::Own, context);
+        let shadows = match takes_gs {
+            true => Shadows::Shared,
+            false => Shadows::Own,
+        };
+        use_shadows(shadows, context);
         context.epoch_step = STAMP_EPOCH;
         context.epochs += STAMP_EPOCH;
         context.epoch = context.epochs;
@@ -159,6 +171,9 @@ impl Machine {
     /// Enters code, native or translated.
     pub(crate) fn enter(&mut self, host: u64, running: Running) {
         self.running = running;
+        if self.looks_through_gs() {
+            write_gs_base(layout::SHADOW_BASE);
+        }
         // SAFETY: the context is complete; `host` is a block of the cache or guest code that ends in a jump to the
         // exit routine; the guest's accesses to anything but the arena are ruled out by the stepper beforehand.
         unsafe {
@@ -167,9 +182,26 @@ impl Machine {
                 _ => verdict_cpu::enter(host),
             }
         }
+        if self.looks_through_gs() {
+            write_gs_base(self.own_gs_base);
+        }
         if !matches!(self.running, Running::Stepped(_)) {
             self.running = Running::Nothing;
         }
+    }
+
+    /// A block was made: if it has to do with gs, there are no shadows for the rest of the program.
+    pub(crate) fn see_to_gs(&mut self) {
+        if self.cache.takes_gs() {
+            self.takes_gs = true;
+            use_shadows(Shadows::Shared, self.context());
+        }
+    }
+
+    /// Whether the base of gs is not the program's while it runs.
+    fn looks_through_gs(&self) -> bool {
+        let sifts = self.instrumentation == Instrumentation::Sifted;
+        sifts && !self.takes_gs && matches!(self.running, Running::Engine)
     }
 
     fn on_signal(&mut self, frame: &mut HostSignalFrame<'_>) -> SignalVerdict {
@@ -206,7 +238,7 @@ impl Machine {
             Running::Engine
                 if self.instrumentation == Instrumentation::Sifted && step_aside(frame) =>
             {
-                self.unaligned = true;
+                self.refused = true;
                 SignalVerdict::Resume
             }
             Running::Engine => {
@@ -232,7 +264,10 @@ impl Machine {
             rip: frame.rip(),
             rflags: frame.rflags() & !STEPPING,
             fs_base: frame.fs_base,
-            gs_base: read_gs_base(),
+            gs_base: match self.looks_through_gs() {
+                true => self.own_gs_base,
+                false => read_gs_base(),
+            },
             vectors,
             memory: arena::contents(),
         }

@@ -75,7 +75,7 @@ impl Told {
 /// Reads what was told, and empties it.
 pub(crate) fn drain(machine: &mut Machine) -> Told {
     let mut told = Told {
-        is_partial: machine.unaligned,
+        is_partial: machine.refused || machine.takes_gs,
         ..Told::default()
     };
     let start = machine.passed.as_ptr() as u64;

@@ -1,7 +1,7 @@
 //! The executor's end of the sieve: where records of what has passed it go, and in which epoch each thread is.
 
 use crate::Executor;
-use verdict_cache::{Shadows, clear_sieve, give_way, has_given_way, use_shadows};
+use verdict_cache::{clear_sieve, give_way, gs_base, has_given_way};
 use verdict_cpu::layout::has_shadow;
 use verdict_cpu::{Context, STAMP_EPOCH, STAMP_HIDDEN};
 use verdict_kernel::{Memory, Role};
@@ -166,14 +166,10 @@ impl Passed {
             context.unlisted = 1;
             context.stamped_next = context.stamped;
         }
-        let (step, shadows) = match is_alone {
-            true => (0, Shadows::Shared),
-            false => (STAMP_EPOCH, Shadows::Own),
-        };
+        let step = if is_alone { 0 } else { STAMP_EPOCH };
         if step != context.epoch_step || context.generation == 0 {
             context.epoch_step = step;
             clear_sieve(context);
-            use_shadows(shadows, context);
         }
     }
 
@@ -209,6 +205,29 @@ impl Passed {
 }
 
 impl Executor {
+    /// The base of gs with which a thread is to run whose own is given.
+    pub(crate) fn gs_base_for(&self, own: u64) -> u64 {
+        if self.passed.is_none() {
+            return own;
+        }
+        if own != 0 {
+            give_way();
+        }
+        gs_base(own)
+    }
+
+    /// Whether the base of gs is what the guest has made it.
+    pub(crate) fn has_own_gs_base(&self) -> bool {
+        self.passed.is_none() || has_given_way()
+    }
+
+    /// A block has been made: what has to do with gs leaves no place for shadows.
+    pub(crate) fn see_to_gs(&mut self) {
+        if self.passed.is_some() && self.cache.takes_gs() {
+            give_way();
+        }
+    }
+
     /// The thread that is loaded is about to run.
     pub(crate) fn sieve_resumes(&mut self) {
         let (thread, threads) = (self.loaded, self.kernel.threads.len());

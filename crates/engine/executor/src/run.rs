@@ -434,7 +434,7 @@ impl Executor {
         if let Some(start) = log_start {
             context.log_next = start;
         }
-        write_gs_base(registers.gs_base);
+        write_gs_base(self.gs_base_for(registers.gs_base));
         self.loaded = current;
         self.sieve_resumes();
     }
@@ -451,12 +451,15 @@ impl Executor {
         let (gpr, rip, rflags, fs_base) =
             (context.gpr, context.rip, context.rflags, context.guest_fs);
         let retired = budget - left.min(budget);
+        let has_own_gs_base = self.has_own_gs_base();
         let thread = &mut self.kernel.threads[self.loaded];
         thread.registers.gpr = gpr;
         thread.registers.rip = rip;
         thread.registers.rflags = rflags;
         thread.registers.fs_base = fs_base;
-        thread.registers.gs_base = read_gs_base();
+        if has_own_gs_base {
+            thread.registers.gs_base = read_gs_base();
+        }
         thread.retired += retired;
         self.kernel.retired += retired;
         retired
@@ -593,6 +596,7 @@ impl Executor {
             registers: &registers,
         };
         let block = self.cache.insert(pc, entrance, &guest)?;
+        self.see_to_gs();
         if let Some(events) = &mut self.events {
             events.block(&self.cache, block);
             // Here only hashes of the log would need it, which are not asked for where the log is told.
@@ -620,6 +624,7 @@ impl Executor {
             registers: &registers,
         };
         let made = self.cache.one_off(pc, instructions, &guest)?;
+        self.see_to_gs();
         if let Some(events) = &mut self.events {
             events.one_off(&self.cache);
         }

@@ -200,6 +200,11 @@ impl AccessLog {
         }
     }
 
+    /// Whether the first register is borrowed.
+    pub(crate) fn has_pointer(&self) -> bool {
+        self.state.pointer
+    }
+
     /// Borrows the other register.
     pub(crate) fn borrow_scratch(&mut self, emit: &mut Emitter, borrowed: &mut Borrowed) {
         if !std::mem::replace(&mut self.state.scratch, true) {

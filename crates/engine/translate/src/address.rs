@@ -1,4 +1,4 @@
-//! Addresses of operands as nearly all are, and the instruction that computes them. It is written for each access that is logged or
+//! Addresses of operands as nearly all are, and instructions that reach them. They are written for each access that is logged or
 //! sifted, several times as quickly as the encoder would.
 
 use crate::emit::Emitter;
@@ -16,6 +16,24 @@ pub(crate) struct Address {
 }
 
 impl Address {
+    /// What a register holds.
+    pub(crate) fn held_by(register: Gpr) -> Address {
+        Address {
+            base: Some(register),
+            index: None,
+            displacement: 0,
+        }
+    }
+
+    /// So many bytes on; `None` if that is too far for one instruction.
+    pub(crate) fn moved(self, by: u32) -> Option<Address> {
+        let displacement = self.displacement.checked_add_unsigned(by)?;
+        Some(Address {
+            displacement,
+            ..self
+        })
+    }
+
     /// The address of an operand, from wherever its segment begins; `None` if it is not made of registers of full width.
     pub(crate) fn of(operand: &UsedMemory) -> Option<Address> {
         let (base, index) = (operand.base(), operand.index());
@@ -39,6 +57,11 @@ const NO_BASE: u8 = 0b101;
 impl Emitter {
     /// `lea reg, [address]`
     pub(crate) fn lea(&mut self, reg: Gpr, address: Address) {
+        self.addressed(true, &[0x8d], reg, address);
+    }
+
+    /// An instruction on a register and memory, from its REX prefix on.
+    pub(crate) fn addressed(&mut self, wide: bool, opcode: &[u8], reg: Gpr, address: Address) {
         let Address {
             base,
             index,
@@ -56,11 +79,14 @@ impl Emitter {
             gpr.map_or(0, |gpr| gpr as u8 >> 3)
         });
         let indexed = index.map(|(index, _)| index);
-        let rex = 0x48 | (reg >> 3) << 2 | extended(indexed) << 1 | extended(base);
+        let wide = u8::from(wide) << 3;
+        let rex = 0x40 | wide | (reg >> 3) << 2 | extended(indexed) << 1 | extended(base);
         let base_bits = base.map_or(NO_BASE, |base| base as u8 & 7);
         let needs_sib = index.is_some() || base.is_none() || base_bits == SIB;
         let rm = if needs_sib { SIB } else { base_bits };
-        self.raw(&[rex, 0x8d, mode | (reg & 7) << 3 | rm]);
+        self.raw(&[rex]);
+        self.raw(opcode);
+        self.raw(&[mode | (reg & 7) << 3 | rm]);
         if needs_sib {
             let (number, scale) = index.map_or((SIB, 0), |(index, scale)| {
                 (index as u8 & 7, scale.trailing_zeros() as u8)

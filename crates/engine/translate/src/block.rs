@@ -218,6 +218,8 @@ pub struct Block {
     pub sites: Vec<Site>,
     /// If the block is a run, what it does: its site is the first.
     pub run: Option<Run>,
+    /// With [`Instrumentation::Sifted`]: whether it has to do with gs, so that there can be no shadows any more.
+    pub uses_gs: bool,
 }
 
 /// Why a block cannot be made.

@@ -16,6 +16,7 @@ use crate::operands::{
 };
 use crate::pad::emit_pad;
 use crate::runs::RunPlan;
+use crate::sieve::uses_gs;
 use crate::trace::{Bytes, Step, Terminator, Window};
 use crate::used::Used;
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Register};
@@ -58,6 +59,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) flags_live: Vec<bool>,
     /// The path is a run.
     pub(crate) run: Option<RunPlan>,
+    /// An instruction of a path whose accesses are sifted has to do with gs.
+    pub(crate) uses_gs: bool,
     pcs: Vec<u64>,
 }
 
@@ -96,6 +99,7 @@ impl<'a> Builder<'a> {
             log_words: Vec::new(),
             flags_live: Vec::new(),
             run: None,
+            uses_gs: false,
             pcs: Vec::new(),
         }
     }
@@ -187,6 +191,7 @@ impl<'a> Builder<'a> {
             pcs: self.pcs,
             sites,
             run: self.run.map(|plan| plan.run),
+            uses_gs: self.uses_gs,
         }
     }
 
@@ -275,6 +280,7 @@ impl<'a> Builder<'a> {
     /// Logs or tells what the instruction is about to do.
     pub(crate) fn before(&mut self, number: u16, instruction: &Instruction) {
         if self.request.instrumentation == Instrumentation::Sifted {
+            self.uses_gs |= uses_gs(instruction);
             self.sift(number, instruction);
             return;
         }

@@ -52,7 +52,7 @@ pub use guess::Guess;
 pub use known_flags::KnownFlags;
 pub use pad::{Pad, indirect_pad, prelude};
 pub use runs::{RUN_VALUES_MAX, Run, RunAccess};
-pub use sieve::shadow_operand;
+pub use sieve::{StampLook, stamp_look};
 pub use sites::{Noted, Site, SiteKind, Whose};
 pub use trace::{Paths, Way};
 

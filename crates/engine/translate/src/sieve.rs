@@ -4,8 +4,9 @@
 //! to know of each byte once an epoch: an access that repeats another one of its thread in its epoch races with nothing that the other
 //! one does not race with. So each byte of the guest has a shadow with the stamp of the last access that was told: which epoch,
 //! whether it was a write, and whose code made it. An access whose bytes all have the stamp of the thread's present epoch
-//! costs seven instructions and is not told. The stamps of all bytes of an access are compared at once, since shadows lie as close
-//! together as what they are of, and at a place that the address alone says.
+//! costs three or four instructions and is not told. The stamps of all bytes of an access are compared at once, since shadows lie as close
+//! together as what they are of, and all as far from it: they are looked at by the access's own operand, through gs, which guests
+//! hardly ever use (where one does, shadows are given up).
 //!
 //! A thread is in a new epoch where it gives others something to wait for: when a noted function that does so has returned, at a LOCK
 //! instruction, at a write to memory that any such instruction has touched, and at whatever the engine does for it. Within noted
@@ -19,9 +20,10 @@
 //! What is told, and in which words: see [`crate::sites`].
 
 use crate::accesses::{
-    AccessKind, AccessLog, bit_register, compute_address, is_locked, is_repeated, kind_of,
-    segment_of, size_of,
+    AccessKind, AccessLog, SLOT_POINTER, Segment, bit_register, compute_address, is_locked,
+    is_repeated, kind_of, segment_of, size_of,
 };
+use crate::address::Address;
 use crate::block::{Borrowed, Request, Scope};
 use crate::budget::{CONDITION_NOT_ZERO, CONDITION_ZERO, JRCXZ, JUMP_LEN, SHORT_JUMP};
 use crate::builder::Builder;
@@ -29,10 +31,12 @@ use crate::control::ARGUMENT_REGISTERS;
 use crate::emit::Emitter;
 use crate::flags;
 use crate::operands::gpr_of;
-use crate::sieve_code::CONDITION_BELOW;
+use crate::sieve_code::{CONDITION_BELOW, SHADOW_PREFIX};
 use crate::sites::{Noted, Site, SiteKind, Whose};
 use crate::trace::{Step, Terminator};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Register, UsedMemory};
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register, UsedMemory,
+};
 use smallvec::SmallVec;
 use verdict_cpu::layout::ATOMIC_MARKS_LEN;
 use verdict_cpu::{Gpr, STAMP_HIDDEN, offset};
@@ -72,13 +76,40 @@ impl Stamp {
     }
 }
 
-/// The register and the displacement by which an instruction reaches memory, if that is all there is to it: in code of the sieve, it
-/// reaches a shadow.
-pub fn shadow_operand(code: &[u8]) -> Option<(Gpr, u64)> {
+/// A look at stamps that the CPU has refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StampLook {
+    /// Bytes of the instruction.
+    pub len: usize,
+    /// The register that the stamps were to go to; `None` if they were to be compared.
+    pub into: Option<Gpr>,
+}
+
+/// The look at stamps that an instruction in the cache is; `None` if it is something else.
+pub fn stamp_look(code: &[u8]) -> Option<StampLook> {
+    if !code.starts_with(&SHADOW_PREFIX) {
+        return None;
+    }
     let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
-    let base = gpr_of(instruction.memory_base())?;
-    let is_all = instruction.memory_index() == Register::None;
-    is_all.then_some((base, instruction.memory_displacement64()))
+    let loads = instruction.op0_kind() == OpKind::Register;
+    Some(StampLook {
+        len: instruction.len(),
+        into: match loads {
+            true => Some(gpr_of(instruction.op0_register().full_register())?),
+            false => None,
+        },
+    })
+}
+
+/// True if an instruction has to do with gs, of which shadows have need.
+pub(crate) fn uses_gs(instruction: &Instruction) -> bool {
+    let is_gs = |operand| instruction.op_register(operand) == Register::GS;
+    instruction.segment_prefix() == Register::GS
+        || (0..instruction.op_count().min(2)).any(is_gs)
+        || matches!(
+            instruction.mnemonic(),
+            Mnemonic::Rdgsbase | Mnemonic::Wrgsbase | Mnemonic::Lgs
+        )
 }
 
 impl Builder<'_> {
@@ -132,11 +163,12 @@ impl Builder<'_> {
             && !operands.is_empty()
             && !is_constant_jump(self.request, instruction);
         if noted.is_some() || tells {
-            sieve.borrow_registers();
             if live {
+                sieve.borrow_registers();
                 sieve.keep_flags();
             }
             if let Some(noted) = noted {
+                sieve.borrow_registers();
                 sieve.enters(pc, noted);
             }
             if tells {
@@ -168,11 +200,46 @@ fn is_constant_jump(request: &Request<'_>, instruction: &Instruction) -> bool {
 
 /// Puts the address of an operand into a register that it does not use.
 fn load_address(emit: &mut Emitter, operand: &UsedMemory, register: Gpr) {
-    if gpr_of(operand.base()).is_none() && operand.index() == Register::None {
+    if is_constant(operand) {
         emit.load_value(register, operand.displacement());
     } else {
         compute_address(emit, operand, register);
     }
+}
+
+/// The same of an address whose shadow is meant.
+fn load_place(emit: &mut Emitter, operand: &UsedMemory, register: Gpr) {
+    load_address(emit, operand, register);
+    if is_local(operand) {
+        // Offsets that are less than 0 have shadows, too.
+        emit.keep_lower_half(register);
+    }
+}
+
+fn is_constant(operand: &UsedMemory) -> bool {
+    gpr_of(operand.base()).is_none() && operand.index() == Register::None
+}
+
+/// True if an address counts from the base of a segment.
+fn is_local(operand: &UsedMemory) -> bool {
+    segment_of(operand) != Segment::Flat
+}
+
+/// The address of so many bytes as instructions can have it, if no register is needed to compute it.
+fn own_address(operand: &UsedMemory, size: u32) -> Option<Address> {
+    let address = if is_local(operand) {
+        None
+    } else if is_constant(operand) {
+        let displacement = i32::try_from(operand.displacement() as i64).ok()?;
+        Some(Address {
+            base: None,
+            index: None,
+            displacement,
+        })
+    } else {
+        Address::of(operand)
+    };
+    address.filter(|address| address.moved(size).is_some())
 }
 
 /// Emits what tells of one instruction.
@@ -236,31 +303,40 @@ impl Sieve<'_> {
             in_run: self.in_run,
         };
         let site = self.site(instruction.ip(), what);
-        let (first, _) = self.registers();
-        load_address(self.emit, operand, first);
         if size.is_power_of_two() && size <= SIZE_MAX && !(repeated || locked || far_bit) {
             let is_write = kind != AccessKind::Read;
             self.look_up(site, operand, size, Stamp::of(is_write, whose));
         } else {
+            self.borrow_registers();
+            let (first, _) = self.registers();
+            load_address(self.emit, operand, first);
             self.tell(site, locked, repeated, whose);
         }
     }
 
-    /// The address is in the first register: tells it, unless all its bytes have such a stamp.
+    /// Tells an access, unless all its bytes have such a stamp.
     fn look_up(&mut self, site: u32, operand: &UsedMemory, size: u32, stamp: Stamp) {
+        self.log.borrow_scratch(self.emit, self.borrowed);
         let (first, second) = self.registers();
+        let address = own_address(operand, size).unwrap_or_else(|| {
+            self.log.borrow_pointer(self.emit, self.borrowed);
+            load_place(self.emit, operand, first);
+            Address::held_by(first)
+        });
+        // Where it is seldom needed, it is borrowed only then.
+        let is_first_lent = self.log.has_pointer();
         let emit = &mut *self.emit;
-        emit.find_shadow(first);
         if stamp.kind == 0 {
             emit.load(second, offset::EPOCH);
         }
         let mut missed = Vec::new();
         for at in (0..size).step_by(WORD as usize) {
             let part = size.min(WORD);
+            let address = address.moved(at).expect("as far as its last byte");
             if stamp.kind == 0 {
-                emit.compare_stamps(first, at, second, part);
+                emit.compare_stamps(address, second, part);
             } else {
-                emit.load_stamps(second, first, at, part);
+                emit.load_stamps(second, address, part);
                 emit.test_stamps(second, stamp.kind, part);
             }
             match &self.cold {
@@ -269,6 +345,11 @@ impl Sieve<'_> {
             }
         }
         let make = |emit: &mut Emitter| {
+            if !is_first_lent {
+                emit.store(offset::borrowed(SLOT_POINTER), first);
+            }
+            load_place(emit, operand, first);
+            emit.find_shadow(first);
             emit.load(second, offset::EPOCH);
             emit.store_stamps(first, second, stamp.kind, size);
             emit.load(second, offset::STAMPED_NEXT);
@@ -286,7 +367,7 @@ impl Sieve<'_> {
             emit.is_marked(first);
             let plain = emit.jump_if(CONDITION_ZERO);
             // What is atomic is told each time.
-            load_address(emit, operand, first);
+            load_place(emit, operand, first);
             emit.find_shadow(first);
             emit.clear(second);
             emit.store_stamps(first, second, 0, size);
@@ -299,6 +380,9 @@ impl Sieve<'_> {
             emit.bind(plain);
             emit.add_from(second, stamp.step());
             emit.store(offset::PASSED_NEXT, second);
+            if !is_first_lent {
+                emit.load(first, offset::borrowed(SLOT_POINTER));
+            }
         };
         match &mut self.cold {
             Some(cold) => {
@@ -429,5 +513,63 @@ impl Sieve<'_> {
             }
         }
         emit.copy(Gpr::Rcx, first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_at_stamps_are_told_from_the_guests_instructions() {
+        let address = Address {
+            base: Some(Gpr::R12),
+            index: Some((Gpr::Rax, 4)),
+            displacement: -4,
+        };
+        for size in [1, 2, 4, 8] {
+            let mut emit = Emitter::new(0x4001_0000);
+            emit.compare_stamps(address, Gpr::Rsi, size);
+            let len = emit.offset();
+            emit.load_stamps(Gpr::R13, address, size);
+            let (compared, loaded) = emit.bytes.split_at(len);
+            let look = |code| stamp_look(code).map(|look| (look.len, look.into));
+            assert_eq!(look(compared), Some((compared.len(), None)));
+            assert_eq!(look(loaded), Some((loaded.len(), Some(Gpr::R13))));
+            for code in [compared, loaded] {
+                let read = Decoder::new(64, code, DecoderOptions::NONE).decode();
+                assert_eq!(read.segment_prefix(), Register::GS);
+                assert_eq!(read.memory_size().size(), size as usize);
+                // As the guest would write it.
+                assert_eq!(stamp_look(&code[1..]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_to_do_with_gs_is_seen() {
+        let uses = |code: &[u8]| {
+            let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
+            assert!(!instruction.is_invalid(), "{code:x?}");
+            uses_gs(&instruction)
+        };
+        for code in [
+            &[0x65, 0x48, 0x8b, 0x00][..],   // mov rax, gs:[rax]
+            &[0x65, 0xa4],                   // movs byte [rdi], gs:[rsi]
+            &[0x8e, 0xe8],                   // mov gs, eax
+            &[0x8c, 0xe8],                   // mov eax, gs
+            &[0x0f, 0xa9],                   // pop gs
+            &[0xf3, 0x48, 0x0f, 0xae, 0xd8], // wrgsbase rax
+            &[0xf3, 0x48, 0x0f, 0xae, 0xc8], // rdgsbase rax
+        ] {
+            assert!(uses(code), "{code:x?}");
+        }
+        for code in [
+            &[0x64, 0x48, 0x8b, 0x00][..],   // mov rax, fs:[rax]
+            &[0xa4],                         // movs byte [rdi], [rsi]
+            &[0xf3, 0x48, 0x0f, 0xae, 0xd0], // wrfsbase rax
+        ] {
+            assert!(!uses(code), "{code:x?}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The instructions of the sieve, and what is made of several of them. Those that change the flags say so.
 
+use crate::address::Address;
 use crate::budget::CONDITION_ZERO;
 use crate::emit::{Emitter, Forward};
 use verdict_cpu::layout::ATOMIC_MARKS;
@@ -9,6 +10,9 @@ use verdict_cpu::{Gpr, STAMP_HIDDEN, offset};
 /// for the end of memory.
 const NOTED_ENTRY: i32 = 16;
 pub(crate) const CONDITION_BELOW: u8 = 2;
+/// Shadows are looked at through gs, whose base is as far from 0 as shadows are from what they are of. No compiler writes the prefix
+/// twice: it says that the instruction is not the guest's.
+pub(crate) const SHADOW_PREFIX: [u8; 2] = [0x65, 0x65];
 /// Bytes of a store of a small value, and of a jump through memory.
 const STORE_VALUE_LEN: u64 = 11;
 const JUMP_THROUGH_LEN: u64 = 6;
@@ -75,29 +79,39 @@ impl Emitter {
         self.raw(&[rex, opcode - u8::from(size == 1)]);
     }
 
-    /// An address becomes that of its shadow; changes the flags.
+    /// An address becomes that of its shadow, or of what stands for it where there are none; changes the flags.
     pub(crate) fn find_shadow(&mut self, reg: Gpr) {
         self.raw(&[0x48 | (reg as u8 >> 3) << 2, 0x23]); // and reg, [absolute]
         self.absolute(reg as u8, offset::SHADOW_MASK, 0);
         self.add_from(reg, offset::SHADOW_BASE);
     }
 
-    /// `cmp [shadow + at], stamps`; changes the flags.
-    pub(crate) fn compare_stamps(&mut self, shadow: Gpr, at: u32, stamps: Gpr, size: u32) {
-        self.sized(0x39, size, stamps, shadow);
-        self.based(stamps as u8, shadow as u8, at as i32);
+    /// `cmp [shadow of address], stamps`; changes the flags.
+    pub(crate) fn compare_stamps(&mut self, address: Address, stamps: Gpr, size: u32) {
+        self.raw(&SHADOW_PREFIX);
+        if size == 2 {
+            self.raw(&[0x66]);
+        }
+        let opcode = 0x39 - u8::from(size == 1);
+        self.addressed(size == 8, &[opcode], stamps, address);
     }
 
-    /// `mov stamps, [shadow + at]`
-    pub(crate) fn load_stamps(&mut self, stamps: Gpr, shadow: Gpr, at: u32, size: u32) {
-        let wide = u8::from(size == 8) << 3;
-        let rex = 0x40 | wide | (stamps as u8 >> 3) << 2 | shadow as u8 >> 3;
-        match size {
-            1 => self.raw(&[rex, 0x0f, 0xb6]), // movzx
-            2 => self.raw(&[rex, 0x0f, 0xb7]),
-            _ => self.raw(&[rex, 0x8b]),
-        }
-        self.based(stamps as u8, shadow as u8, at as i32);
+    /// `mov stamps, [shadow of address]`
+    pub(crate) fn load_stamps(&mut self, stamps: Gpr, address: Address, size: u32) {
+        self.raw(&SHADOW_PREFIX);
+        let opcode: &[u8] = match size {
+            1 => &[0x0f, 0xb6], // movzx
+            2 => &[0x0f, 0xb7],
+            _ => &[0x8b],
+        };
+        self.addressed(size == 8, opcode, stamps, address);
+    }
+
+    /// `mov reg32, reg32`: the upper half becomes 0.
+    pub(crate) fn keep_lower_half(&mut self, reg: Gpr) {
+        let reg = reg as u8;
+        self.raw(&[0x40 | (reg >> 3) << 2 | reg >> 3, 0x89]);
+        self.raw(&[0xc0 | (reg & 7) << 3 | (reg & 7)]);
     }
 
     /// Whether stamps are such that an access of a kind in the present epoch need not be told; changes them, and the flags.
