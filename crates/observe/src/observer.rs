@@ -12,6 +12,7 @@ use crate::log::Word;
 use crate::looks::Looks;
 use crate::meaning::{self, Meaning};
 use crate::modules::{Modules, Owner};
+use crate::origins::Origins;
 use crate::ownership::Ownership;
 use crate::runs::Part;
 use crate::sifted::{ToldSites, Unfit};
@@ -45,6 +46,7 @@ pub(crate) struct Observer {
     pub(crate) descriptors: FxHashMap<u64, ThreadId>,
     /// Whether a library's function allocates for its caller, by its address.
     pub(crate) makes_for_program: FxHashMap<u64, bool>,
+    pub(crate) origins: Origins,
     /// What a closer look has to find out.
     pub(crate) looking: Option<Looking>,
     /// By number, where something is told of a run of which only what is new is.
@@ -91,7 +93,7 @@ impl Observer {
     pub(crate) fn looking(suspects: Option<SuspectBytes>, wanted: Wanted) -> Self {
         let mut observer = suspects.map_or_else(Self::new, Self::only);
         observer.looking = Some(Looking::new(wanted));
-        observer.look_at_first_stack(STACK_TOP - STACK_LEN, STACK_TOP);
+        observer.look_at_stack(0, STACK_TOP - STACK_LEN, STACK_TOP);
         observer
     }
 
@@ -173,9 +175,9 @@ impl Observer {
     }
 
     fn mapped(&mut self, mapped: &Mapped) {
-        if let (Some(looking), Some((path, offset))) = (&mut self.looking, &mapped.file) {
+        if let Some((path, offset)) = &mapped.file {
             let part = (mapped.start, path.clone(), *offset);
-            looking.seen.modules.push(part);
+            self.origins.modules.push(part);
         }
         self.heap_renewed(mapped.start, mapped.end);
         if let Some(module) = self.modules.mapped(mapped) {
@@ -196,19 +198,18 @@ impl Observer {
         let parent = self.thread(parent);
         self.thread(child);
         let site = self.blamed_site(parent, 0);
-        let mut own_stack = None;
+        self.thread_begins(parent, child, site);
         if stack.0 < stack.1 {
             let end = match fs_base.checked_sub(stack.1) {
                 Some(above) if above < 1 << 20 => fs_base + DESCRIPTOR_ROOM,
                 _ => stack.1,
             };
-            own_stack = Some((stack.0, end));
             self.ownership.stack(stack.0..end);
             self.fresh(parent, site, stack.0, end - stack.0);
+            self.look_at_stack(child, stack.0, end);
         }
         self.ownership.descriptor(fs_base);
         self.descriptors.insert(fs_base, ThreadId(child));
-        self.look_at_thread(parent, child, site, own_stack);
         let fork = EventKind::Fork(ThreadId(child));
         self.order(parent, site, fork, SyncRule::ThreadCreated);
     }
