@@ -12,7 +12,7 @@
 //! | where threads and code come from | `origins` |
 //! | how a thread came to a chosen event, what it held, whose memory it was | `closeup` |
 //! | which accesses are memory errors | `heap`, `heap_errors`, `masked` |
-//! | how the log is read: step by step, or as fast as it goes where only addresses count | `log`; `plain`, `strides`, `shapes`, `reduced`, `shaped` |
+//! | how the log is read: step by step, or as fast as it goes where only addresses count | `log`; `plain`, `strides`, `shapes`, `reduced`, `shaped`, `watched` |
 //!
 //! Looking at a run takes up to three turns of it: [`survey()`] says which bytes may race, [`ProgramTrace::only`] is the trace of
 //! what happens to these, and [`ProgramTrace::looking`] shows the events that matter from close. [`heap_use`] is a look of its own.
@@ -54,6 +54,7 @@ mod strides;
 mod survey;
 mod threads;
 mod trace;
+mod watched;
 
 pub use closeup::{Closeup, Closeups, HeldLock, Memory, Wanted};
 pub use code::is_system_source;

@@ -19,6 +19,7 @@ use crate::sifted::{ToldSites, Unfit};
 use crate::sites::{Place, SiteInfo, Sites};
 use crate::strides::Strides;
 use crate::threads::ThreadState;
+use crate::watched::Watched;
 use rustc_hash::{FxHashMap, FxHashSet};
 use verdict_detect::SuspectBytes;
 use verdict_events::{Event, EventKind, MemoryOrder, SiteId, SyncId, ThreadId};
@@ -85,7 +86,7 @@ impl Observer {
     /// One for which plain accesses to other bytes did not happen.
     pub(crate) fn only(suspects: SuspectBytes) -> Self {
         let mut observer = Self::new();
-        observer.looks = Looks::Only(suspects);
+        observer.looks = Looks::Only(Box::new(Watched::new(suspects)));
         observer
     }
 
@@ -448,7 +449,7 @@ impl Observer {
                 suspects.access_plain(thread, address, size, kind != AccessKind::Read);
                 return true;
             }
-            Looks::Only(suspects) if !suspects.touches(address, u64::from(size)) => return true,
+            Looks::Only(watched) if !watched.is_suspect(address, u64::from(size)) => return true,
             Looks::Heap(_) => return true,
             _ => {}
         }
@@ -457,10 +458,13 @@ impl Observer {
 
     /// An address is atomic from now on.
     pub(crate) fn add_atomic(&mut self, address: u64) {
-        if self.atomics.add(address)
-            && let Looks::Survey(suspects) = &mut self.looks
-        {
-            suspects.mark_atomic(address);
+        if !self.atomics.add(address) {
+            return;
+        }
+        match &mut self.looks {
+            Looks::Survey(suspects) => suspects.mark_atomic(address),
+            Looks::Only(watched) => watched.add_atomic(address),
+            Looks::All | Looks::Heap(_) => {}
         }
     }
 
@@ -504,9 +508,9 @@ impl Observer {
         if matches!(self.looks, Looks::Heap(_)) {
             return;
         }
-        if let Looks::Only(suspects) = &self.looks
+        if let Looks::Only(watched) = &self.looks
             && let EventKind::Read(access) | EventKind::Write(access) = kind
-            && !suspects.touches(access.addr.0, u64::from(access.size))
+            && !watched.is_suspect(access.addr.0, u64::from(access.size))
         {
             return;
         }
