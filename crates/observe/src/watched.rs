@@ -1,11 +1,14 @@
 //! A look at some bytes only. Most of what runs touches none of them, and is gone through as fast as it goes: by the shapes of
 //! blocks (see [`crate::shaped`]), and loops as a whole. What does touch them is taken step by step.
 
-use crate::log::{LOOP_MIN, Word, number};
+use crate::log::{Word, number};
 use crate::plain::PlainAccess;
 use crate::shapes::{Shape, Shapes};
 use crate::strides::Strides;
 use verdict_detect::SuspectBytes;
+
+/// Fewer repetitions than this are looked at one by one, which is as quick.
+const LONG_LOOP_MIN: usize = 16;
 
 /// The bytes that a look is at.
 #[derive(Default, Debug)]
@@ -55,12 +58,23 @@ impl Watched {
         if words.len() != len {
             return self.tells_of_loop(program, words, len, strides);
         }
-        self.tells_of_once(program, words)
+        self.tells_of_any(program, words)
             || !shape.is_only_programs() && self.tells_of_others(shapes, shape, words, fs_base)
     }
 
     #[inline(always)]
-    fn tells_of_once(&self, accesses: &[PlainAccess], words: &[Word]) -> bool {
+    fn tells_of_any(&self, accesses: &[PlainAccess], words: &[Word]) -> bool {
+        let mut may = false;
+        for access in accesses {
+            may |= self
+                .told_of
+                .may_touch(access.address_in_shape(words), access.size);
+        }
+        may && self.surely_tells_of_any(accesses, words)
+    }
+
+    #[inline(never)]
+    fn surely_tells_of_any(&self, accesses: &[PlainAccess], words: &[Word]) -> bool {
         let mut accesses = accesses.iter();
         accesses.any(|access| self.tells_of(access.address_in_shape(words), access.size))
     }
@@ -77,7 +91,7 @@ impl Watched {
         let mut local = shapes.thread_local(shape).iter();
         let at = |access: &PlainAccess| fs_base.wrapping_add(access.address_in_shape(words));
         local.any(|access| self.tells_of(at(access), access.size))
-            || self.tells_of_once(shapes.library(shape), words)
+            || self.tells_of_any(shapes.library(shape), words)
     }
 
     /// The same of a block that has run some times in a row, which has no such accesses.
@@ -90,7 +104,7 @@ impl Watched {
         strides: &mut Strides,
     ) -> bool {
         let mut accesses = accesses;
-        if words.len() >= LOOP_MIN * len {
+        if words.len() >= LONG_LOOP_MIN * len {
             let (ranges, others) = strides.split(accesses, words, len, number(words[0]));
             let mut ranges = ranges.iter();
             if ranges.any(|range| self.told_of.touches(range.start, range.size)) {
@@ -99,7 +113,7 @@ impl Watched {
             accesses = others;
         }
         let mut each = words.chunks_exact(len);
-        !accesses.is_empty() && each.any(|logged| self.tells_of_once(accesses, logged))
+        !accesses.is_empty() && each.any(|logged| self.tells_of_any(accesses, logged))
     }
 }
 

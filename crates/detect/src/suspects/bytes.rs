@@ -72,6 +72,15 @@ impl SuspectBytes {
         self.hints.may_touch(address, last) && self.surely_touches(address, size, last)
     }
 
+    /// The same, only quicker, for an access of a few bytes. False only if it touches none; true also where that takes
+    /// more to find out.
+    #[inline(always)]
+    #[must_use]
+    pub fn may_touch(&self, address: u64, size: u16) -> bool {
+        let last = address.wrapping_add(u64::from(size).wrapping_sub(1));
+        self.hints.may_touch_short(address, last)
+    }
+
     #[inline(never)]
     fn surely_touches(&self, address: u64, size: u64, last: u64) -> bool {
         if self.all || size == 0 {
@@ -122,6 +131,7 @@ mod tests {
         for number in 0..3000 {
             let at = address(number);
             assert!(bytes.touches(at, 1), "{at:#x}");
+            assert!(bytes.may_touch(at - 1, 2), "{at:#x}");
             assert!(bytes.touches(at - 3 * PAGE, 4 * PAGE), "{at:#x}");
             assert!(!bytes.touches(at + GRANULE, 100 * GRANULE), "{at:#x}");
         }
@@ -147,6 +157,9 @@ mod tests {
             (0x5000, 0, false),
         ] {
             assert_eq!(bytes.touches(address, size), touches, "{address:#x} {size}");
+            if let (true, Ok(size)) = (touches, u16::try_from(size)) {
+                assert!(bytes.may_touch(address, size), "{address:#x} {size}");
+            }
         }
     }
 }

@@ -62,14 +62,19 @@ impl Hints {
         self.may_touch_lines(first, last)
     }
 
+    /// The same, with nothing to decide: true wherever the bytes are on several lines.
+    #[inline(always)]
+    pub(super) fn may_touch_short(&self, first: u64, last: u64) -> bool {
+        let other_line = (first ^ last) / LINE;
+        let word = self.words.get(self.index(first)).copied().unwrap_or(0);
+        other_line | word & granules(first, last) != 0
+    }
+
     /// The same within one line.
     #[inline(always)]
     fn may_touch_within(&self, first: u64, last: u64) -> bool {
-        let (from, to) = (first % LINE / GRANULE, last % LINE / GRANULE);
-        // Of the last granule, too: 2 << 63 is 0.
-        let granules = (2u64 << (to - from)).wrapping_sub(1) << from;
         let word = self.words.get(self.index(first));
-        word.is_some_and(|word| word & granules != 0)
+        word.is_some_and(|word| word & granules(first, last) != 0)
     }
 
     fn may_touch_lines(&self, first: u64, last: u64) -> bool {
@@ -84,4 +89,12 @@ impl Hints {
             self.may_touch_within(start, end)
         })
     }
+}
+
+/// The bits of the granules of some bytes, if these are on one line.
+#[inline(always)]
+fn granules(first: u64, last: u64) -> u64 {
+    let (from, to) = (first / GRANULE, last / GRANULE);
+    // `2 << 63` is 0: all 64 of them.
+    (2u64 << (to.wrapping_sub(from) % 64)).wrapping_sub(1) << (from % 64)
 }
