@@ -424,10 +424,10 @@ impl Observer {
             }
             None => {
                 if access.kind != AccessKind::Write {
-                    self.emit(index, site, EventKind::Read(touched));
+                    self.tell(index, site, EventKind::Read(touched));
                 }
                 if access.kind != AccessKind::Read {
-                    self.emit(index, site, EventKind::Write(touched));
+                    self.tell(index, site, EventKind::Write(touched));
                 }
             }
         }
@@ -514,6 +514,11 @@ impl Observer {
         {
             return;
         }
+        self.tell(index, site, kind);
+    }
+
+    /// The same of an event that is asked for.
+    fn tell(&mut self, index: usize, site: SiteId, kind: EventKind) {
         if !std::mem::replace(&mut self.threads[index].begun, true) {
             self.push(index, site, EventKind::Begin);
         }
