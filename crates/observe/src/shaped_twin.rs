@@ -4,7 +4,7 @@
 use crate::blocks::Known;
 use crate::calls::Frame;
 use crate::code::Code;
-use crate::log::Word;
+use crate::log::{Word, number};
 use crate::looks::Looks;
 use crate::modules::Owner;
 use crate::observer::Observer;
@@ -44,6 +44,9 @@ impl Random {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum With {
     PlainAccesses,
+    /// Also those of loops that go on by constant steps.
+    Loops,
+    /// Also atomic ones.
     Atomics,
 }
 
@@ -189,6 +192,14 @@ fn logged(random: &mut Random, id: u32, info: &BlockInfo, executed: usize) -> Ve
     words
 }
 
+/// The words of a later round of a loop.
+fn stepped(first: &[Word], by: u64) -> Vec<Word> {
+    let header = first.iter().take(1).copied();
+    let bases = first.iter().skip(1);
+    let later = bases.map(|word| number(*word).wrapping_add(by).to_le_bytes());
+    header.chain(later).collect()
+}
+
 /// Lets both observers see the same random run, the second one step by step.
 fn run_both(random: &mut Random, with: With, quick: &mut Observer, slow: &mut Observer) {
     let mut infos = Vec::new();
@@ -213,8 +224,17 @@ fn run_both(random: &mut Random, with: With, quick: &mut Observer, slow: &mut Ob
                 0 => random.below(info.pcs.len() as u64 + 1) as usize,
                 _ => info.pcs.len(),
             };
-            for _ in 0..random.pick(&[1, 1, 1, 2, 6]) {
-                words.extend(logged(random, id, info, executed));
+            let first = logged(random, id, info, executed);
+            let step = match with {
+                With::PlainAccesses => 0,
+                With::Loops | With::Atomics => 8 * random.below(3),
+            };
+            for round in 0..random.pick(&[1, 1, 1, 2, 6, 20]) {
+                match round {
+                    0 => words.extend(&first),
+                    1.. if step > 0 => words.extend(stepped(&first, round * step)),
+                    _ => words.extend(logged(random, id, info, executed)),
+                }
             }
             if executed < info.pcs.len() && quick.blocks.plain().get(id).is_some() {
                 break;
@@ -258,7 +278,8 @@ fn shapes_do_what_steps_do() {
 }
 
 #[test]
-fn shapes_miss_nothing_where_threads_are_ordered_within_blocks() {
+fn shapes_miss_nothing_where_threads_are_ordered_within_blocks_or_loops_are_seen_as_a_whole() {
+    (0..400).for_each(|seed| compare_surveys(seed, With::Loops));
     (0..400).for_each(|seed| compare_surveys(seed, With::Atomics));
 }
 
@@ -289,7 +310,7 @@ fn compare_looks(seed: u64, with: With) -> usize {
 
 #[test]
 fn a_look_at_some_bytes_tells_the_same_by_shapes_as_by_steps() {
-    for with in [With::PlainAccesses, With::Atomics] {
+    for with in [With::Loops, With::Atomics] {
         let events: usize = (0..400).map(|seed| compare_looks(seed, with)).sum();
         assert!(events > 10_000, "{events}");
     }

@@ -1,5 +1,7 @@
 //! Bits for granules that may be in a set: whoever finds none need not look for the granules themselves.
 
+use std::fmt;
+
 use super::bytes::GRANULE;
 
 /// Bytes whose granules have the bits of one word.
@@ -9,7 +11,7 @@ const WORDS_PER_PAGE: usize = 32;
 const PAGES_MIN: usize = 32;
 
 /// A word for each line, shared by lines that are far from each other.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub(super) struct Hints {
     /// As many as a power of two; none where nothing is in the set.
     words: Box<[u64]>,
@@ -88,6 +90,13 @@ impl Hints {
             let end = last.min(line * LINE + (LINE - 1));
             self.may_touch_within(start, end)
         })
+    }
+}
+
+impl fmt::Debug for Hints {
+    /// Which granules there are is known elsewhere.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hints({} words)", self.words.len())
     }
 }
 
