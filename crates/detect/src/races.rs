@@ -5,7 +5,7 @@
 //! earlier event does. Instances may be added in any order, and sets gathered apart can be merged: the
 //! result is the same.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use verdict_events::{Addr, Position, SiteId, ThreadId};
 
 use crate::{AccessKind, Conflict};
@@ -64,10 +64,20 @@ struct Key {
 struct Gathered {
     first: [Side; 2],
     instances: u64,
-    locations: FxHashSet<Addr>,
-    /// The location added last: instances come in runs at one location.
-    last_location: Addr,
+    locations: Locations,
 }
+
+/// A set of locations. Where there are many, they are not found in any cache, so they are put in order together, not one by one.
+#[derive(Clone, Debug)]
+struct Locations {
+    /// The first ones each once and ascending, then those that came since.
+    all: Vec<Addr>,
+    /// How many there may be before all are put in order.
+    len_max: usize,
+}
+
+/// Fewer are not worth putting in order.
+const LOCATIONS_MIN: usize = 256;
 
 impl RaceSet {
     /// An empty set that pairs accesses by `by`.
@@ -85,16 +95,12 @@ impl RaceSet {
         let new = || Gathered {
             first: [earlier, later],
             instances: 0,
-            locations: FxHashSet::from_iter([location]),
-            last_location: location,
+            locations: Locations::default(),
         };
         let race = self.races.entry(key).or_insert_with(new);
         race.instances += instances;
         race.offer_first([earlier, later]);
-        if race.last_location != location {
-            race.locations.insert(location);
-            race.last_location = location;
-        }
+        race.locations.add(location);
     }
 
     /// Adds what another set, paired the same way, has gathered from other instances.
@@ -112,7 +118,11 @@ impl RaceSet {
                     let mine = entry.get_mut();
                     mine.instances += theirs.instances;
                     mine.offer_first(theirs.first);
-                    mine.locations.extend(theirs.locations);
+                    theirs
+                        .locations
+                        .all
+                        .into_iter()
+                        .for_each(|location| mine.locations.add(location));
                 }
             }
         }
@@ -148,14 +158,48 @@ impl Gathered {
     }
 
     fn into_race(self) -> Race {
-        let mut locations: Vec<Addr> = self.locations.into_iter().collect();
-        locations.sort_unstable();
         Race {
             accesses: self.first,
             conflict: Conflict::between(self.first[0].kind, self.first[1].kind),
-            locations,
+            locations: self.locations.in_order(),
             instances: self.instances,
         }
+    }
+}
+
+impl Default for Locations {
+    fn default() -> Self {
+        Locations {
+            all: Vec::new(),
+            len_max: LOCATIONS_MIN,
+        }
+    }
+}
+
+impl Locations {
+    #[inline]
+    fn add(&mut self, location: Addr) {
+        // Instances come in runs at one location.
+        if self.all.last() == Some(&location) {
+            return;
+        }
+        if self.all.len() >= self.len_max {
+            self.put_in_order();
+            self.len_max = LOCATIONS_MIN.max(2 * self.all.len());
+        }
+        self.all.push(location);
+    }
+
+    #[inline(never)]
+    fn put_in_order(&mut self) {
+        self.all.sort_unstable();
+        self.all.dedup();
+    }
+
+    fn in_order(mut self) -> Vec<Addr> {
+        self.put_in_order();
+        self.all.shrink_to_fit();
+        self.all
     }
 }
 
@@ -170,6 +214,17 @@ mod tests {
             kind,
             position: Position(position),
         }
+    }
+
+    #[test]
+    fn every_location_is_told_once() {
+        let mut locations = Locations::default();
+        for number in 0..5000u64 {
+            locations.add(Addr(number * 7919 % 1000 * 8));
+            assert!(locations.all.len() <= 2048);
+        }
+        let each: Vec<Addr> = (0..1000).map(|number| Addr(number * 8)).collect();
+        assert_eq!(locations.in_order(), each);
     }
 
     #[test]

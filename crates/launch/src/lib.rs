@@ -14,6 +14,8 @@ mod watch;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -109,7 +111,7 @@ pub enum LaunchError {
 
 /// Runs one executor to its end.
 pub fn run(config: &ExecutorConfig, options: &LaunchOptions) -> Result<Ending, LaunchError> {
-    run_with(config, options, None)
+    run_with(config, options, None, None)
 }
 
 /// Runs one executor to its end while `listener`, on a thread of its own, reads what it tells (see `verdict_stream`). The
@@ -119,11 +121,37 @@ pub fn run_told<T: Send>(
     options: &LaunchOptions,
     listener: impl FnOnce(RingReader) -> T + Send,
 ) -> Result<(Ending, T), LaunchError> {
+    run_heard(config, options, listener, None)
+}
+
+/// The same, but the executor is ended as soon as the listener has heard enough: how the run would have ended is not known.
+pub fn run_until_heard<T: Send>(
+    config: &ExecutorConfig,
+    options: &LaunchOptions,
+    listener: impl FnOnce(RingReader) -> T + Send,
+) -> Result<T, LaunchError> {
+    let (enough, listens) = UnixStream::pair().map_err(LaunchError::Channel)?;
+    let listener = |read| {
+        // Closed when this is over, however it is.
+        let _listens = listens;
+        listener(read)
+    };
+    let (_, heard) = run_heard(config, options, listener, Some(enough.as_fd()))?;
+    Ok(heard)
+}
+
+/// `enough` is readable once nobody listens any more, if the executor is to be ended then.
+fn run_heard<T: Send>(
+    config: &ExecutorConfig,
+    options: &LaunchOptions,
+    listener: impl FnOnce(RingReader) -> T + Send,
+    enough: Option<BorrowedFd<'_>>,
+) -> Result<(Ending, T), LaunchError> {
     let (read, write) = verdict_stream::ring().map_err(LaunchError::Channel)?;
     spawn::make_room_for_copies(&write).map_err(LaunchError::Channel)?;
     std::thread::scope(|scope| {
         let listening = scope.spawn(|| listener(read));
-        let ending = run_with(config, options, Some(write));
+        let ending = run_with(config, options, Some(write), enough);
         let heard = listening.join();
         match heard {
             Ok(heard) => ending.map(|ending| (ending, heard)),
@@ -136,6 +164,7 @@ fn run_with(
     config: &ExecutorConfig,
     options: &LaunchOptions,
     told: Option<RingEnds>,
+    enough: Option<BorrowedFd<'_>>,
 ) -> Result<Ending, LaunchError> {
     let channel = channel::Channel::new().map_err(LaunchError::Channel)?;
     // Handlers first: between the start and them, Ctrl-C would end the controller alone.
@@ -146,8 +175,13 @@ fn run_with(
         SignalPolicy::ControllerEnds => None,
     };
     let executor = spawn::spawn(config, &channel, told, options)?;
-    let end = watch::until_end(executor, &channel, signals.as_ref(), options)
-        .map_err(LaunchError::Watch)?;
+    let watched = watch::Watching {
+        channel: &channel,
+        signals: signals.as_ref(),
+        enough,
+        options,
+    };
+    let end = watch::until_end(executor, &watched).map_err(LaunchError::Watch)?;
     Ok(ending::decide(
         end,
         verdict_protocol::read_report(&channel.report),

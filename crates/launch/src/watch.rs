@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::time::Instant;
@@ -90,23 +90,32 @@ impl Drop for Watched {
     }
 }
 
+/// What is watched beside the executor itself.
+pub(crate) struct Watching<'a> {
+    pub(crate) channel: &'a Channel,
+    pub(crate) signals: Option<&'a GuestDecides>,
+    /// Readable when nobody needs the executor any more.
+    pub(crate) enough: Option<BorrowedFd<'a>>,
+    pub(crate) options: &'a LaunchOptions,
+}
+
 /// Waits for the executor's end. Ticks are counted, not seconds: while controller and executor are stopped together
 /// (Ctrl-Z), time passes but no ticks do.
-pub(crate) fn until_end(
-    child: Child,
-    channel: &Channel,
-    signals: Option<&GuestDecides>,
-    options: &LaunchOptions,
-) -> io::Result<ProcessEnd> {
+pub(crate) fn until_end(child: Child, watching: &Watching<'_>) -> io::Result<ProcessEnd> {
+    let options = watching.options;
     let mut executor = Watched::new(child)?;
     let mut silence = Silence::default();
     let mut overdue: u32 = 0;
     loop {
-        match wait_once(&executor, signals, options)? {
+        match wait_once(&executor, watching)? {
             Event::Ended => return Ok(end_of(executor.reap()?)),
             Event::Termination => {
                 // It may end at this very moment; then there is nobody to tell.
                 let _ = pidfd_send_signal(&executor.descriptor, Signal::TERM);
+            }
+            Event::Enough => {
+                executor.child.kill()?;
+                return Ok(end_of(executor.reap()?));
             }
             Event::Tick => {
                 if options
@@ -121,7 +130,7 @@ pub(crate) fn until_end(
                         _ => {}
                     }
                 }
-                silence.observe(channel.status()?, is_stopped(&executor.child));
+                silence.observe(watching.channel.status()?, is_stopped(&executor.child));
                 if silence.ticks >= options.silent_ticks_max {
                     executor.child.kill()?;
                     executor.reap()?;
@@ -157,21 +166,24 @@ impl Silence {
 enum Event {
     Ended,
     Termination,
+    Enough,
     Tick,
 }
 
-fn wait_once(
-    executor: &Watched,
-    signals: Option<&GuestDecides>,
-    options: &LaunchOptions,
-) -> io::Result<Event> {
-    let timeout = Timespec::try_from(options.tick).map_err(io::Error::other)?;
+fn wait_once(executor: &Watched, watching: &Watching<'_>) -> io::Result<Event> {
+    let timeout = Timespec::try_from(watching.options.tick).map_err(io::Error::other)?;
+    let signals = watching.signals;
     loop {
         let mut sources = vec![PollFd::new(&executor.descriptor, PollFlags::IN)];
-        sources.extend(signals.map(|s| PollFd::from_borrowed_fd(s.descriptor(), PollFlags::IN)));
+        let enough = watching.enough.iter().copied();
+        let others = enough.chain(signals.map(GuestDecides::descriptor));
+        sources.extend(others.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN)));
         match poll(&mut sources, Some(&timeout)) {
             Ok(0) => return Ok(Event::Tick),
             Ok(_) if !sources[0].revents().is_empty() => return Ok(Event::Ended),
+            Ok(_) if watching.enough.is_some() && !sources[1].revents().is_empty() => {
+                return Ok(Event::Enough);
+            }
             Ok(_) if signals.is_some_and(GuestDecides::take_termination) => {
                 return Ok(Event::Termination);
             }

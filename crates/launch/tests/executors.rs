@@ -2,11 +2,12 @@
 #![forbid(unsafe_code)]
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use verdict_launch::{Ending, LaunchError, LaunchOptions, SignalPolicy, run};
+use verdict_launch::{Ending, LaunchError, LaunchOptions, SignalPolicy, run, run_until_heard};
 use verdict_protocol::{ExecutorConfig, Outcome, Report, ReportWriter, Stats};
 
 fn config() -> ExecutorConfig {
@@ -152,6 +153,29 @@ fn no_executor_is_an_error() {
         run(&config(), &options),
         Err(LaunchError::Spawn(_))
     ));
+}
+
+/// The tick is too long to be what ends it.
+#[test]
+fn an_executor_that_nobody_listens_to_any_more_is_ended() {
+    let folder = TempDir::new().unwrap();
+    let options = LaunchOptions {
+        tick: Duration::from_secs(1000),
+        ..script(folder.path(), "while :; do :; done")
+    };
+    let heard = run_until_heard(&config(), &options, |_| 7);
+    assert_eq!(heard.unwrap(), 7);
+}
+
+#[test]
+fn an_executor_that_is_listened_to_ends_by_itself() {
+    let folder = TempDir::new().unwrap();
+    let options = script(folder.path(), "exit 5");
+    let heard = run_until_heard(&config(), &options, |mut told| {
+        let mut all = Vec::new();
+        told.read_to_end(&mut all).map(|_| all)
+    });
+    assert_eq!(heard.unwrap().unwrap(), b"");
 }
 
 /// Ctrl-C and SIGTERM reach this very process; the run goes on until the executor ends it.

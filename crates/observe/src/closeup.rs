@@ -2,10 +2,9 @@
 //! memory it was. The first look is fast because it remembers none of this.
 //!
 //! A run is the same every time, so an event is known by its position. All that is remembered of the rest is where
-//! blocks that will be hit were allocated, and where threads were created and locks taken.
+//! blocks that will be hit were allocated, and where locks were taken. What comes after the last of the events nobody asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use verdict_events::{Addr, EventKind, LockMode, SiteId, ThreadId};
 
@@ -14,7 +13,7 @@ use crate::observer::Observer;
 use crate::sites::Place;
 
 /// Frames of a stack that are kept.
-const FRAMES_MAX: usize = 64;
+pub(crate) const FRAMES_MAX: usize = 64;
 /// The same where it is not known whether anybody will want them.
 const FRAMES_KEPT: usize = 16;
 /// Static thread-local storage reaches this far below the thread pointer, at most.
@@ -86,27 +85,8 @@ pub enum Memory {
     },
 }
 
-/// Where a thread comes from.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct ThreadOrigin {
-    /// Who created it.
-    pub parent: Option<ThreadId>,
-    /// Where, innermost first.
-    pub created_at: Vec<Place>,
-    /// The function that it was created to run.
-    pub function: Option<Place>,
-}
-
-/// What a closer look has shown.
-#[derive(Clone, Default, Debug)]
-pub struct CloserLook {
-    /// By position.
-    pub events: BTreeMap<u64, Closeup>,
-    /// By thread.
-    pub threads: BTreeMap<u32, ThreadOrigin>,
-    /// What was mapped: first address, file, offset.
-    pub modules: Vec<(u64, PathBuf, u64)>,
-}
+/// Events seen closely, by position.
+pub type Closeups = BTreeMap<u64, Closeup>;
 
 /// What is remembered while looking.
 #[derive(Default, Debug)]
@@ -122,9 +102,7 @@ pub(crate) struct Looking {
     locks: BTreeMap<(usize, u64), Vec<u64>>,
     /// The stacks of threads: first byte, end, whose.
     stacks: Vec<(u64, u64, ThreadId)>,
-    /// The function that a thread is about to create another one for.
-    pub(crate) starting: BTreeMap<usize, u64>,
-    pub(crate) seen: CloserLook,
+    pub(crate) seen: Closeups,
 }
 
 impl Looking {
@@ -134,6 +112,12 @@ impl Looking {
             wanted,
             ..Looking::default()
         }
+    }
+
+    /// True if all events that are wanted have been told.
+    pub(crate) fn is_over(&self) -> bool {
+        let last = self.wanted.last_key_value();
+        last.is_none_or(|(last, _)| *last < self.position)
     }
 
     fn wants_byte_of(&self, start: u64, len: u64) -> bool {
@@ -173,7 +157,7 @@ impl Observer {
             memory: self.memory_at(address.0),
         };
         if let Some(looking) = &mut self.looking {
-            looking.seen.events.insert(position, closeup);
+            looking.seen.insert(position, closeup);
         }
     }
 
@@ -267,41 +251,10 @@ impl Observer {
         }
     }
 
-    /// A thread was created.
-    pub(crate) fn look_at_thread(
-        &mut self,
-        parent: usize,
-        child: u32,
-        site: SiteId,
-        stack: Option<(u64, u64)>,
-    ) {
-        if self.looking.is_none() {
-            return;
-        }
-        let pcs = self.stack_above(parent, site, FRAMES_MAX);
-        let created_at = self.places(&pcs);
-        let starting = self
-            .looking
-            .as_mut()
-            .and_then(|looking| looking.starting.remove(&parent));
-        let function = starting.map(|pc| self.place(pc));
+    /// A thread has a stack of its own.
+    pub(crate) fn look_at_stack(&mut self, thread: u32, start: u64, end: u64) {
         if let Some(looking) = &mut self.looking {
-            let origin = ThreadOrigin {
-                parent: Some(ThreadId(parent as u32)),
-                created_at,
-                function,
-            };
-            looking.seen.threads.insert(child, origin);
-            if let Some((start, end)) = stack {
-                looking.stacks.push((start, end, ThreadId(child)));
-            }
-        }
-    }
-
-    /// The stack of the first thread.
-    pub(crate) fn look_at_first_stack(&mut self, start: u64, end: u64) {
-        if let Some(looking) = &mut self.looking {
-            looking.stacks.push((start, end, ThreadId(0)));
+            looking.stacks.push((start, end, ThreadId(thread)));
         }
     }
 

@@ -103,11 +103,9 @@ impl Observer {
                 self.order(index, site, store, rule);
             }
             Meaning::ThreadCreate => {
-                if let Some(looking) = &mut self.looking {
-                    // `thrd_create` has no attributes before the function.
-                    let function = if name == "thrd_create" { 1 } else { 2 };
-                    looking.starting.insert(index, arguments[function]);
-                }
+                // `thrd_create` has no attributes before the function.
+                let function = if name == "thrd_create" { 1 } else { 2 };
+                self.threads[index].starting = Some(arguments[function]);
                 self.write(index, site, arguments[0], 8);
             }
             Meaning::StreamBuffer(len) => {

@@ -9,9 +9,10 @@
 //! | which calls order threads or make memory, and how | `hooks`, `meaning` |
 //! | whose memory is this: a library's own data does not race, what it does to the program's data does | `ownership`, `answered` |
 //! | which plain accesses are atomic | `code`, `atomics` |
+//! | where threads and code come from | `origins` |
 //! | how a thread came to a chosen event, what it held, whose memory it was | `closeup` |
 //! | which accesses are memory errors | `heap`, `heap_errors`, `masked` |
-//! | how the log is read: step by step, or as fast as it goes where only addresses count | `log`; `plain`, `strides`, `shapes`, `reduced`, `shaped` |
+//! | how the log is read: step by step, or as fast as it goes where only addresses count | `log`; `plain`, `strides`, `shapes`, `reduced`, `shaped`, `watched` |
 //!
 //! Looking at a run takes up to three turns of it: [`survey()`] says which bytes may race, [`ProgramTrace::only`] is the trace of
 //! what happens to these, and [`ProgramTrace::looking`] shows the events that matter from close. [`heap_use`] is a look of its own.
@@ -37,6 +38,7 @@ mod masked;
 mod meaning;
 mod modules;
 mod observer;
+mod origins;
 mod ownership;
 mod plain;
 mod reduced;
@@ -52,11 +54,13 @@ mod strides;
 mod survey;
 mod threads;
 mod trace;
+mod watched;
 
-pub use closeup::{CloserLook, Closeup, HeldLock, Memory, ThreadOrigin, Wanted};
+pub use closeup::{Closeup, Closeups, HeldLock, Memory, Wanted};
 pub use code::is_system_source;
 pub use explain::{SyncRule, SyncSummary};
 pub use heap_errors::{HeapError, HeapErrorKind, HeapUse, heap_use};
+pub use origins::{Origins, ThreadOrigin};
 pub use sifted::Unfit;
 pub use sites::{Place, SiteInfo};
 pub use survey::{Surveyed, Told, survey};

@@ -55,7 +55,7 @@ impl Observer {
     pub(crate) fn log_some<'w>(&mut self, index: usize, words: &'w [Word]) -> Option<&'w [Word]> {
         let mut blocks = std::mem::take(&mut self.blocks);
         let passed = match self.looks {
-            Looks::Survey(_) => self.shaped_blocks(index, words, &mut blocks),
+            Looks::Survey(_) | Looks::Only(_) => self.shaped_blocks(index, words, &mut blocks),
             _ => self.plain_blocks(index, words, &blocks),
         };
         let after = passed.or_else(|| self.log_one(index, words, &blocks));
@@ -101,7 +101,7 @@ impl Observer {
         words: &'w [Word],
         blocks: &Blocks,
     ) -> Option<&'w [Word]> {
-        if matches!(self.looks, Looks::All | Looks::Survey(_)) {
+        if !matches!(self.looks, Looks::Heap(_)) {
             return None;
         }
         let first = Execution::of(*words.first()?);
@@ -141,16 +141,6 @@ impl Observer {
     fn pass(&mut self, index: usize, blocks: &Blocks, passed: &mut Passed<'_>) -> Option<usize> {
         let is_hidden = self.threads[index].is_hidden();
         match &mut self.looks {
-            Looks::Only(suspects) if !is_hidden => {
-                let atomics = &self.atomics;
-                passed.go_on(blocks, |run| {
-                    let mut addresses = run.addresses();
-                    addresses.all(|(address, access)| {
-                        !suspects.touches(address, u64::from(access.size))
-                            && !atomics.contains(address)
-                    })
-                })
-            }
             Looks::Heap(look) if !is_hidden => {
                 let (heap, strides) = (&look.heap, &mut self.strides);
                 passed.go_on(blocks, |run| is_allowed(heap, strides, run))
@@ -194,7 +184,7 @@ impl Observer {
                 What::Access(_) if hidden => {}
                 What::Access(number) => {
                     if let Some(quick) = &block.quick[usize::from(number)]
-                        && self.is_surveyed(index, quick, words)
+                        && self.is_done_with(index, quick, words)
                     {
                         continue;
                     }
@@ -231,13 +221,15 @@ impl Observer {
         }
     }
 
-    /// True only if all that is asked for is which bytes may race, and the access is done with.
+    /// True only if the access is done with: all that is asked for is which bytes may race, or what happens to others.
     #[inline(always)]
-    fn is_surveyed(&mut self, index: usize, quick: &Quick, words: &[Word]) -> bool {
-        let Looks::Survey(suspects) = &mut self.looks else {
-            return false;
-        };
+    fn is_done_with(&mut self, index: usize, quick: &Quick, words: &[Word]) -> bool {
         let (thread, access) = (ThreadId(index as u32), &quick.access);
+        let suspects = match &mut self.looks {
+            Looks::Survey(suspects) => suspects,
+            Looks::Only(watched) => return !watched.tells_of(access.address(words), access.size),
+            Looks::All | Looks::Heap(_) => return false,
+        };
         let (address, size) = (access.address(words), u32::from(access.size));
         match quick.owner {
             Owner::Program => {

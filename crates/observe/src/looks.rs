@@ -1,7 +1,8 @@
 //! What a look at a run is for.
 
 use crate::heap_errors::HeapLook;
-use verdict_detect::{SuspectBytes, Suspects};
+use crate::watched::Watched;
+use verdict_detect::Suspects;
 
 /// Which accesses become events.
 #[derive(Default, Debug)]
@@ -12,7 +13,7 @@ pub(crate) enum Looks {
     /// None: which bytes may race is all that is asked.
     Survey(Box<Suspects>),
     /// Plain ones to bytes that may race, and all others.
-    Only(SuspectBytes),
+    Only(Box<Watched>),
     /// None: whether the heap is used as it should be is all that is asked.
     Heap(Box<HeapLook>),
 }

@@ -12,12 +12,14 @@ use crate::log::Word;
 use crate::looks::Looks;
 use crate::meaning::{self, Meaning};
 use crate::modules::{Modules, Owner};
+use crate::origins::Origins;
 use crate::ownership::Ownership;
 use crate::runs::Part;
 use crate::sifted::{ToldSites, Unfit};
 use crate::sites::{Place, SiteInfo, Sites};
 use crate::strides::Strides;
 use crate::threads::ThreadState;
+use crate::watched::Watched;
 use rustc_hash::{FxHashMap, FxHashSet};
 use verdict_detect::SuspectBytes;
 use verdict_events::{Event, EventKind, MemoryOrder, SiteId, SyncId, ThreadId};
@@ -45,6 +47,7 @@ pub(crate) struct Observer {
     pub(crate) descriptors: FxHashMap<u64, ThreadId>,
     /// Whether a library's function allocates for its caller, by its address.
     pub(crate) makes_for_program: FxHashMap<u64, bool>,
+    pub(crate) origins: Origins,
     /// What a closer look has to find out.
     pub(crate) looking: Option<Looking>,
     /// By number, where something is told of a run of which only what is new is.
@@ -83,7 +86,7 @@ impl Observer {
     /// One for which plain accesses to other bytes did not happen.
     pub(crate) fn only(suspects: SuspectBytes) -> Self {
         let mut observer = Self::new();
-        observer.looks = Looks::Only(suspects);
+        observer.looks = Looks::Only(Box::new(Watched::new(suspects)));
         observer
     }
 
@@ -91,7 +94,7 @@ impl Observer {
     pub(crate) fn looking(suspects: Option<SuspectBytes>, wanted: Wanted) -> Self {
         let mut observer = suspects.map_or_else(Self::new, Self::only);
         observer.looking = Some(Looking::new(wanted));
-        observer.look_at_first_stack(STACK_TOP - STACK_LEN, STACK_TOP);
+        observer.look_at_stack(0, STACK_TOP - STACK_LEN, STACK_TOP);
         observer
     }
 
@@ -173,9 +176,9 @@ impl Observer {
     }
 
     fn mapped(&mut self, mapped: &Mapped) {
-        if let (Some(looking), Some((path, offset))) = (&mut self.looking, &mapped.file) {
+        if let Some((path, offset)) = &mapped.file {
             let part = (mapped.start, path.clone(), *offset);
-            looking.seen.modules.push(part);
+            self.origins.modules.push(part);
         }
         self.heap_renewed(mapped.start, mapped.end);
         if let Some(module) = self.modules.mapped(mapped) {
@@ -196,19 +199,18 @@ impl Observer {
         let parent = self.thread(parent);
         self.thread(child);
         let site = self.blamed_site(parent, 0);
-        let mut own_stack = None;
+        self.thread_begins(parent, child, site);
         if stack.0 < stack.1 {
             let end = match fs_base.checked_sub(stack.1) {
                 Some(above) if above < 1 << 20 => fs_base + DESCRIPTOR_ROOM,
                 _ => stack.1,
             };
-            own_stack = Some((stack.0, end));
             self.ownership.stack(stack.0..end);
             self.fresh(parent, site, stack.0, end - stack.0);
+            self.look_at_stack(child, stack.0, end);
         }
         self.ownership.descriptor(fs_base);
         self.descriptors.insert(fs_base, ThreadId(child));
-        self.look_at_thread(parent, child, site, own_stack);
         let fork = EventKind::Fork(ThreadId(child));
         self.order(parent, site, fork, SyncRule::ThreadCreated);
     }
@@ -422,10 +424,10 @@ impl Observer {
             }
             None => {
                 if access.kind != AccessKind::Write {
-                    self.emit(index, site, EventKind::Read(touched));
+                    self.tell(index, site, EventKind::Read(touched));
                 }
                 if access.kind != AccessKind::Read {
-                    self.emit(index, site, EventKind::Write(touched));
+                    self.tell(index, site, EventKind::Write(touched));
                 }
             }
         }
@@ -447,7 +449,7 @@ impl Observer {
                 suspects.access_plain(thread, address, size, kind != AccessKind::Read);
                 return true;
             }
-            Looks::Only(suspects) if !suspects.touches(address, u64::from(size)) => return true,
+            Looks::Only(watched) if !watched.is_suspect(address, u64::from(size)) => return true,
             Looks::Heap(_) => return true,
             _ => {}
         }
@@ -456,10 +458,13 @@ impl Observer {
 
     /// An address is atomic from now on.
     pub(crate) fn add_atomic(&mut self, address: u64) {
-        if self.atomics.add(address)
-            && let Looks::Survey(suspects) = &mut self.looks
-        {
-            suspects.mark_atomic(address);
+        if !self.atomics.add(address) {
+            return;
+        }
+        match &mut self.looks {
+            Looks::Survey(suspects) => suspects.mark_atomic(address),
+            Looks::Only(watched) => watched.add_atomic(address),
+            Looks::All | Looks::Heap(_) => {}
         }
     }
 
@@ -503,12 +508,17 @@ impl Observer {
         if matches!(self.looks, Looks::Heap(_)) {
             return;
         }
-        if let Looks::Only(suspects) = &self.looks
+        if let Looks::Only(watched) = &self.looks
             && let EventKind::Read(access) | EventKind::Write(access) = kind
-            && !suspects.touches(access.addr.0, u64::from(access.size))
+            && !watched.is_suspect(access.addr.0, u64::from(access.size))
         {
             return;
         }
+        self.tell(index, site, kind);
+    }
+
+    /// The same of an event that is asked for.
+    fn tell(&mut self, index: usize, site: SiteId, kind: EventKind) {
         if !std::mem::replace(&mut self.threads[index].begun, true) {
             self.push(index, site, EventKind::Begin);
         }

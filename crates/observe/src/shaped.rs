@@ -1,4 +1,4 @@
-//! The survey of blocks by their shapes: the same as [`Observer::run`], only quicker.
+//! Blocks by their shapes, for the survey and for a look at some bytes: the same as [`Observer::run`], only quicker.
 
 use crate::blocks::Blocks;
 use crate::log::{LOOP_MIN, Word, number, times};
@@ -69,7 +69,7 @@ impl Observer {
     #[inline(always)]
     fn run_openly(&mut self, index: usize, blocks: &Blocks, shape: &Shape, words: &[Word]) {
         let shapes = blocks.shapes();
-        if !self.survey_shape(index, shapes, shape, words) {
+        if !self.is_done_with_shape(index, shapes, shape, words) {
             self.run_slowly(index, blocks, shape, shape.first, words);
             return;
         }
@@ -150,6 +150,22 @@ impl Observer {
     }
 
     /// True if the accesses of a block are done with, as far as they need not be taken as they come.
+    #[inline(always)]
+    fn is_done_with_shape(
+        &mut self,
+        index: usize,
+        shapes: &Shapes,
+        shape: &Shape,
+        words: &[Word],
+    ) -> bool {
+        if let Looks::Only(watched) = &self.looks {
+            let fs_base = self.threads[index].fs_base;
+            return !watched.tells_of_shape(shapes, shape, words, fs_base, &mut self.strides);
+        }
+        self.survey_shape(index, shapes, shape, words)
+    }
+
+    /// The same of the survey.
     #[inline(always)]
     fn survey_shape(
         &mut self,

@@ -1,9 +1,10 @@
-//! Random blocks, surveyed by their shapes and step by step: threads must end up the same, and no suspect may be missed.
+//! Random blocks, gone through by their shapes and step by step: threads must end up the same. The survey must miss no suspect; of
+//! a look at some bytes, all events must be the same.
 
 use crate::blocks::Known;
 use crate::calls::Frame;
 use crate::code::Code;
-use crate::log::Word;
+use crate::log::{Word, number};
 use crate::looks::Looks;
 use crate::modules::Owner;
 use crate::observer::Observer;
@@ -43,6 +44,9 @@ impl Random {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum With {
     PlainAccesses,
+    /// Also those of loops that go on by constant steps.
+    Loops,
+    /// Also atomic ones.
     Atomics,
 }
 
@@ -132,8 +136,7 @@ fn access(random: &mut Random, instruction: u16, words: &mut u16, with: With) ->
     }
 }
 
-fn observer() -> Observer {
-    let mut observer = Observer::surveying();
+fn with_threads(mut observer: Observer) -> Observer {
     for (address, name) in FUNCTIONS {
         let name = name.to_owned();
         observer.record(Record::Function { address, name });
@@ -189,13 +192,20 @@ fn logged(random: &mut Random, id: u32, info: &BlockInfo, executed: usize) -> Ve
     words
 }
 
-fn compare(seed: u64, with: With) {
-    let random = &mut Random(seed);
-    let (mut quick, mut slow) = (observer(), observer());
+/// The words of a later round of a loop.
+fn stepped(first: &[Word], by: u64) -> Vec<Word> {
+    let header = first.iter().take(1).copied();
+    let bases = first.iter().skip(1);
+    let later = bases.map(|word| number(*word).wrapping_add(by).to_le_bytes());
+    header.chain(later).collect()
+}
+
+/// Lets both observers see the same random run, the second one step by step.
+fn run_both(random: &mut Random, with: With, quick: &mut Observer, slow: &mut Observer) {
     let mut infos = Vec::new();
     for id in 0..BLOCKS as u32 {
         let (info, code) = block(random, u64::from(id), with);
-        for observer in [&mut quick, &mut slow] {
+        for observer in [&mut *quick, &mut *slow] {
             let known = Known::new(info.clone(), code.clone());
             observer.blocks.insert(id, known);
         }
@@ -203,7 +213,7 @@ fn compare(seed: u64, with: With) {
     }
     for _ in 0..200 {
         let index = random.below(THREADS) as usize;
-        for observer in [&mut quick, &mut slow] {
+        for observer in [&mut *quick, &mut *slow] {
             observer.threads[index].fs_base = FS_BASE + index as u64;
         }
         let mut words = Vec::new();
@@ -214,8 +224,17 @@ fn compare(seed: u64, with: With) {
                 0 => random.below(info.pcs.len() as u64 + 1) as usize,
                 _ => info.pcs.len(),
             };
-            for _ in 0..random.pick(&[1, 1, 1, 2, 6]) {
-                words.extend(logged(random, id, info, executed));
+            let first = logged(random, id, info, executed);
+            let step = match with {
+                With::PlainAccesses => 0,
+                With::Loops | With::Atomics => 8 * random.below(3),
+            };
+            for round in 0..random.pick(&[1, 1, 1, 2, 6, 20]) {
+                match round {
+                    0 => words.extend(&first),
+                    1.. if step > 0 => words.extend(stepped(&first, round * step)),
+                    _ => words.extend(logged(random, id, info, executed)),
+                }
             }
             if executed < info.pcs.len() && quick.blocks.plain().get(id).is_some() {
                 break;
@@ -225,16 +244,23 @@ fn compare(seed: u64, with: With) {
         slow.log_step_by_step(index, &words);
         // Of blocks that are nothing but the program's, the last one is known to be, however early it was left. Nothing came
         // after it that this would matter to.
-        let mut now = (followed(&quick), followed(&slow));
+        let mut now = (followed(quick), followed(slow));
         for (quick, slow) in now.0.iter_mut().zip(&mut now.1) {
             slow.4 |= quick.4;
         }
-        assert_eq!(now.0, now.1, "seed {seed}");
+        assert_eq!(now.0, now.1);
         for (quick, slow) in quick.threads.iter_mut().zip(&mut slow.threads) {
             slow.in_program = quick.in_program;
         }
     }
-    let (quick, slow) = (suspects(&mut quick), suspects(&mut slow));
+}
+
+fn compare_surveys(seed: u64, with: With) {
+    println!("seed {seed}");
+    let mut both = [(), ()].map(|()| with_threads(Observer::surveying()));
+    let [quick, slow] = &mut both;
+    run_both(&mut Random(seed), with, quick, slow);
+    let (quick, slow) = (suspects(quick), suspects(slow));
     if with == With::PlainAccesses {
         assert_eq!(quick, slow, "seed {seed}");
     }
@@ -248,10 +274,44 @@ fn compare(seed: u64, with: With) {
 
 #[test]
 fn shapes_do_what_steps_do() {
-    (0..400).for_each(|seed| compare(seed, With::PlainAccesses));
+    (0..400).for_each(|seed| compare_surveys(seed, With::PlainAccesses));
 }
 
 #[test]
-fn shapes_miss_nothing_where_threads_are_ordered_within_blocks() {
-    (0..400).for_each(|seed| compare(seed, With::Atomics));
+fn shapes_miss_nothing_where_threads_are_ordered_within_blocks_or_loops_are_seen_as_a_whole() {
+    (0..400).for_each(|seed| compare_surveys(seed, With::Loops));
+    (0..400).for_each(|seed| compare_surveys(seed, With::Atomics));
+}
+
+/// Some of the bytes that are accessed; in one run of eight, none of them.
+fn some_bytes(random: &mut Random) -> SuspectBytes {
+    let mut bytes = SuspectBytes::default();
+    for _ in 0..random.below(8) {
+        let base = random.pick(&[DATA, DATA, FS_BASE + DATA, 2 * DATA]);
+        bytes.add(base + 8 * random.below(16));
+    }
+    bytes
+}
+
+fn compare_looks(seed: u64, with: With) -> usize {
+    println!("seed {seed}");
+    let random = &mut Random(seed);
+    let bytes = some_bytes(random);
+    let mut both = [(), ()].map(|()| with_threads(Observer::only(bytes.clone())));
+    let [quick, slow] = &mut both;
+    if let Looks::Only(watched) = &mut slow.looks {
+        watched.look_at_everything();
+    }
+    run_both(random, with, quick, slow);
+    assert_eq!(quick.events, slow.events);
+    assert_eq!(quick.sites.infos, slow.sites.infos);
+    quick.events.len()
+}
+
+#[test]
+fn a_look_at_some_bytes_tells_the_same_by_shapes_as_by_steps() {
+    for with in [With::Loops, With::Atomics] {
+        let events: usize = (0..400).map(|seed| compare_looks(seed, with)).sum();
+        assert!(events > 10_000, "{events}");
+    }
 }

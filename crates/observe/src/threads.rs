@@ -17,6 +17,8 @@ pub(crate) struct ThreadState {
     pub(crate) held: FxHashMap<u64, (LockMode, u32)>,
     /// A block that it is about to free and does not, and what it frees instead.
     pub(crate) withheld: Option<(u64, u64)>,
+    /// The function that it is about to create another thread for.
+    pub(crate) starting: Option<u64>,
     /// It has done something.
     pub(crate) begun: bool,
     /// The last instruction was the program's.

@@ -1,8 +1,9 @@
 //! A run as a trace.
 
-use crate::closeup::{CloserLook, Wanted};
+use crate::closeup::{Closeups, Looking, Wanted};
 use crate::explain::SyncSummary;
 use crate::observer::Observer;
+use crate::origins::Origins;
 use crate::sites::SiteInfo;
 use std::io::Read;
 use verdict_detect::SuspectBytes;
@@ -28,6 +29,8 @@ pub struct Seen {
     pub sites: Vec<SiteInfo>,
     /// What was recognised as synchronisation.
     pub sync: SyncSummary,
+    /// Where threads and code come from.
+    pub origins: Origins,
     atomics: crate::atomics::AtomicPlaces,
 }
 
@@ -38,6 +41,7 @@ impl Seen {
         Seen {
             sites: observer.sites.infos,
             sync,
+            origins: observer.origins,
             atomics: observer.atomics,
         }
     }
@@ -67,7 +71,7 @@ impl<R: Read> ProgramTrace<R> {
         }
     }
 
-    /// The same, all or only some bytes, with a closer look at some events.
+    /// The same, all or only some bytes, with a closer look at some events. Ends when these have been seen.
     pub fn looking(from: R, suspects: Option<SuspectBytes>, wanted: Wanted) -> Self {
         ProgramTrace {
             observer: Observer::looking(suspects, wanted),
@@ -76,9 +80,9 @@ impl<R: Read> ProgramTrace<R> {
     }
 
     /// What a closer look has shown, when all events have been taken.
-    pub fn closer_look(self) -> CloserLook {
+    pub fn closeups(self) -> Closeups {
         let looking = self.observer.looking;
-        looking.map_or_else(CloserLook::default, |looking| looking.seen)
+        looking.map_or_else(Closeups::default, |looking| looking.seen)
     }
 
     /// What is known when all events have been taken.
@@ -96,6 +100,8 @@ impl<R: Read> TraceSource for ProgramTrace<R> {
                 Ok(Some(record)) => {
                     self.observer.record(record);
                     batch.append(&mut self.observer.events);
+                    let looking = &self.observer.looking;
+                    self.over = looking.as_ref().is_some_and(Looking::is_over);
                 }
                 Ok(None) => self.over = true,
                 Err(error) => {

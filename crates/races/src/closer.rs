@@ -3,13 +3,22 @@
 
 use verdict_detect::{Findings, Race};
 use verdict_events::{TraceError, TraceSource};
-use verdict_launch::run_told;
-use verdict_observe::{CloserLook, ProgramTrace, Wanted};
+use verdict_launch::run_until_heard;
+use verdict_observe::{Closeups, Origins, ProgramTrace, Wanted};
 
 use crate::detect::told;
 use crate::{Detected, ProgramError, Run};
 
-/// Runs again and looks closely at both accesses of each race. Without races, nothing runs.
+/// What a closer look has shown.
+#[derive(Clone, Default, Debug)]
+pub struct CloserLook {
+    /// The accesses of races.
+    pub events: Closeups,
+    /// Where threads and code come from.
+    pub origins: Origins,
+}
+
+/// Runs again, as far as that takes, and looks closely at both accesses of each race. Without races, nothing runs.
 ///
 /// # Errors
 /// When there is no run, or what is told of it makes no sense.
@@ -18,11 +27,15 @@ pub fn look_closer(again: &Run, detected: &Detected) -> Result<CloserLook, Progr
     if wanted.is_empty() {
         return Ok(CloserLook::default());
     }
-    let (_, look) = run_told(&told(&again.config), &again.launch, |told| {
+    let closeups = run_until_heard(&told(&again.config), &again.launch, |told| {
         let mut trace = ProgramTrace::looking(told, detected.suspects.clone(), wanted);
-        read_all(&mut trace).map(|()| trace.closer_look())
+        read_all(&mut trace).map(|()| trace.closeups())
     })?;
-    look.map_err(|error| ProgramError::Detect(error.into()))
+    Ok(CloserLook {
+        events: closeups.map_err(|error| ProgramError::Detect(error.into()))?,
+        // Later ones than the last race are told of, too.
+        origins: detected.seen.origins.clone(),
+    })
 }
 
 fn read_all(trace: &mut dyn TraceSource) -> Result<(), TraceError> {

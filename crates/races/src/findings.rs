@@ -9,11 +9,11 @@ use verdict_explain::{
 };
 use verdict_findings::{AccessKind as Kind, CoverageNote, LockMode, Program, ProgramFindings};
 use verdict_launch::Ending;
-use verdict_observe::{CloserLook, Closeup, HeldLock, Memory, Place, SiteInfo, ThreadOrigin};
+use verdict_observe::{Closeup, HeldLock, Memory, Place, SiteInfo, ThreadOrigin};
 use verdict_protocol::{ExecutorConfig, Outcome, ReplayStop};
 use verdict_symbolize::MappedModule;
 
-use crate::Detected;
+use crate::{CloserLook, Detected};
 
 /// The races of all detectors, each once, with all that a closer look has shown.
 #[must_use]
@@ -30,6 +30,7 @@ pub fn to_findings(
         ..RawRun::default()
     };
     let mapped: Vec<MappedModule<'_>> = look
+        .origins
         .modules
         .iter()
         .map(|(start, path, file_offset)| MappedModule {
@@ -43,6 +44,7 @@ pub fn to_findings(
     run.modules = code.symbolizer().loaded(&mapped);
     // The program is mapped before the libraries it asks for.
     run.executable = look
+        .origins
         .modules
         .first()
         .map_or_else(PathBuf::new, |(_, path, _)| path.clone());
@@ -98,7 +100,7 @@ fn threads(look: &CloserLook, code: &mut Code) -> Vec<RawThread> {
         name: Some("main".to_owned()),
         ..RawThread::default()
     };
-    let others = look.threads.iter();
+    let others = look.origins.threads.iter();
     let others = others.map(|(&id, origin)| thread(id, origin, code));
     std::iter::once(first).chain(others).collect()
 }

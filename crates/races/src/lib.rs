@@ -9,7 +9,7 @@ mod heap;
 mod locks;
 mod recording;
 
-pub use closer::look_closer;
+pub use closer::{CloserLook, look_closer};
 pub use detect::{
     DetectRequest, Detected, FirstLook, Locks, ProgramError, Run, detect_program, trace_program,
 };

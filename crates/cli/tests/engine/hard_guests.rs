@@ -28,6 +28,10 @@ int main(int argc, char **argv) {
         char byte;
         while (read(0, &byte, 1) != 0) {}
     }
+    if (strcmp(argv[1], \"again\") == 0) {
+        pthread_create(&thread, NULL, work, NULL);
+        pthread_join(thread, NULL);
+    }
     return 0;
 }
 ";
@@ -117,6 +121,17 @@ fn a_crash_hides_nothing_that_came_before() {
     assert_eq!(told.document["program"]["signal"], 11);
     let stderr = String::from_utf8_lossy(&told.output.stderr);
     assert!(stderr.contains("count.c:15"), "{stderr}");
+}
+
+#[test]
+fn threads_are_told_of_that_began_after_the_last_race() {
+    let told = detect(&["-g"], "again", &[]);
+    only_race(&told);
+    let threads = told.document["threads"].as_array().unwrap();
+    let names = threads.iter().map(|thread| thread["name"].as_str());
+    let expected = ["main", "work", "work"].map(Some);
+    assert!(names.eq(expected), "{}", told.document["threads"]);
+    assert_eq!(threads[2]["created_at"][0]["line"], 21);
 }
 
 #[test]

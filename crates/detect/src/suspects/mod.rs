@@ -13,6 +13,7 @@
 
 mod bytes;
 mod cell;
+mod hints;
 mod places;
 mod present;
 mod ranges;

@@ -6,11 +6,11 @@ use std::time::Instant;
 use verdict_detect::Algorithm;
 use verdict_findings::{CoverageNote, ProgramFindings};
 use verdict_launch::{Ending, GuestOutput, LaunchOptions, SignalPolicy};
-use verdict_observe::{CloserLook, SyncSummary};
+use verdict_observe::SyncSummary;
 use verdict_protocol::ExecutorConfig;
 use verdict_races::{
-    DetectRequest, Detected, FirstLook, Locks, OwnRecording, ProgramError, Run, detect_program,
-    look_closer, to_findings,
+    CloserLook, DetectRequest, Detected, FirstLook, Locks, OwnRecording, ProgramError, Run,
+    detect_program, look_closer, to_findings,
 };
 use verdict_report::{ReportOptions, findings_text};
 
