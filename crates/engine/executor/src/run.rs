@@ -353,7 +353,8 @@ impl Executor {
             self.replay_withheld();
         }
         let (budget, end) = self.slice_budget();
-        if self.kernel.retired > STARTED {
+        // Where accesses are sifted, most of a path is ways out: long ones take memory and no less time.
+        if self.kernel.retired > STARTED && self.passed.is_none() {
             self.cache.follow_long_paths();
         }
         if !self.alone {
