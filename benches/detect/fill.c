@@ -3,6 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifdef LARGE // as large as programs are whose memory matters
+enum { MEGABYTES = 512 };
+#else
+enum { MEGABYTES = 128 };
+#endif
 enum { THREADS = 2 };
 static long count, *words;
 
@@ -28,7 +33,7 @@ static long all(void *(*work)(void *)) {
     return sum;
 }
 int main(int argc, char **argv) {
-    long megabytes = argc > 1 ? atol(argv[1]) : 128;
+    long megabytes = argc > 1 ? atol(argv[1]) : MEGABYTES;
     count = megabytes << 17;
     words = malloc(count * sizeof *words);
     all(fill);

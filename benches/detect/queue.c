@@ -3,7 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROOM = 64, ITEMS = 24000, BYTES = 2048, PRODUCERS = 2, CONSUMERS = 2 };
+#ifdef LARGE // for as long as starting does not matter
+enum { ITEMS = 240000 };
+#else
+enum { ITEMS = 24000 };
+#endif
+enum { ROOM = 64, BYTES = 2048, PRODUCERS = 2, CONSUMERS = 2 };
 
 static unsigned char *queue[ROOM];
 static int head, count, finished;

@@ -1,6 +1,7 @@
 //! `cargo xtask bench detect`: what finding the races of a program costs, side by side on the same sources: native,
 //! ThreadSanitizer, Helgrind, DRD and `verdict detect`, which records and detects. Each takes turns with the others; times
-//! are medians, as ratios to native.
+//! are medians, as ratios to native. Programs are measured in two sizes: small ones are over before much but starting has been
+//! done, large ones run and have memory as programs do for whose sake one looks at a benchmark.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,6 +22,42 @@ pub(crate) struct Args {
     /// Without Helgrind and DRD, which take most of the time
     #[arg(long)]
     quick: bool,
+    /// Only programs of this size
+    #[arg(long, value_enum)]
+    size: Option<Size>,
+}
+
+/// How much a program has to do.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Size {
+    /// Some hundredths of a second, a few megabytes
+    Small,
+    /// Half a second or more, tens of megabytes where the program is about memory
+    Large,
+}
+
+impl Size {
+    const ALL: [Size; 2] = [Size::Small, Size::Large];
+
+    fn name(self) -> &'static str {
+        match self {
+            Size::Small => "small",
+            Size::Large => "large",
+        }
+    }
+
+    /// How a program of this size is built.
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Size::Small => &[],
+            Size::Large => &["-DLARGE"],
+        }
+    }
+
+    /// The file of a program.
+    fn file(self, program: &str) -> String {
+        format!("{program}-{}", self.name())
+    }
 }
 
 /// Programs of `benches/detect`, and what each needs to be linked.
@@ -34,9 +71,6 @@ const PROGRAMS: [(&str, &[&str]); 8] = [
     ("sort", &[]),
     ("fill", &[]),
 ];
-
-/// Those that can be built with more to work on. What the tools take whatever a program does is most of what they take for small ones.
-const LARGE: [&str; 5] = ["matmul", "stencil", "compress", "database", "sort"];
 
 /// Of the goals.
 const SLOWEST_TO_NATIVE: f64 = 15.0;
@@ -98,22 +132,19 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
         .iter()
         .filter(|(name, _)| name.contains(&args.only))
         .collect();
-    for (name, libraries) in &programs {
-        bench.compile(&root, name, libraries)?;
+    let sizes = Size::ALL.into_iter();
+    for size in sizes.filter(|size| args.size.is_none_or(|only| only == *size)) {
+        for (name, libraries) in &programs {
+            bench.compile(&root, name, libraries, size)?;
+        }
+        bench.head(size);
+        let mut all = Vec::new();
+        for (name, _) in &programs {
+            all.push(bench.measure(name, size)?);
+        }
+        bench.goals(&all);
     }
-    bench.head();
-    let mut all = Vec::new();
-    for (name, _) in &programs {
-        all.push(bench.measure(name)?);
-    }
-    bench.goals(&all);
-    let large = programs.iter().filter(|(name, _)| LARGE.contains(name));
-    let large: Vec<String> = large.map(|(name, _)| large_name(name)).collect();
-    bench.memory(&large)
-}
-
-fn large_name(name: &str) -> String {
-    format!("{name}-large")
+    Ok(())
 }
 
 /// The tools and places of a measurement.
@@ -125,21 +156,25 @@ struct Bench {
 }
 
 impl Bench {
-    /// Builds a program as it is, and for ThreadSanitizer; large, too, if that makes a difference.
-    fn compile(&self, root: &Path, name: &str, libraries: &[&str]) -> Result<(), String> {
+    /// Builds a program as it is, and for ThreadSanitizer.
+    fn compile(
+        &self,
+        root: &Path,
+        name: &str,
+        libraries: &[&str],
+        size: Size,
+    ) -> Result<(), String> {
         let source = root.join("benches/detect").join(format!("{name}.c"));
-        let mut builds = vec![(name.to_owned(), vec![])];
-        if LARGE.contains(&name) {
-            builds.push((large_name(name), vec!["-DLARGE"]));
-        }
-        for (program, flags) in builds.clone() {
-            let flags = [&flags[..], &["-fsanitize=thread"]].concat();
-            builds.push((format!("{program}-tsan"), flags));
-        }
+        let program = size.file(name);
+        let builds = [
+            (program.clone(), &[][..]),
+            (format!("{program}-tsan"), &["-fsanitize=thread"]),
+        ];
         for (program, flags) in builds {
             run_shown(
                 Command::new("gcc")
                     .args(["-O2", "-g", "-pthread"])
+                    .args(size.flags())
                     .args(flags)
                     .arg(&source)
                     .arg("-o")
@@ -170,9 +205,10 @@ impl Bench {
         }
     }
 
-    fn head(&self) {
+    fn head(&self, size: Size) {
         println!(
-            "\nwall-clock and processor time as ratios to native, peak memory in MB; median of {} runs each",
+            "\n{} programs: wall-clock and processor time as ratios to native, peak memory; median of {} runs each",
+            size.name(),
             self.runs
         );
         print!("{:<10}", "program");
@@ -182,11 +218,12 @@ impl Bench {
         println!();
     }
 
-    fn measure(&self, name: &str) -> Result<Vec<Taken>, String> {
+    fn measure(&self, name: &str, size: Size) -> Result<Vec<Taken>, String> {
+        let file = size.file(name);
         let mut runs = vec![Vec::new(); self.ways.len()];
         for _ in 0..self.runs {
             for (way, runs) in self.ways.iter().zip(&mut runs) {
-                runs.push(run_family(&mut self.command(*way, name))?);
+                runs.push(run_family(&mut self.command(*way, &file))?);
             }
         }
         let taken: Vec<Taken> = self
@@ -200,30 +237,6 @@ impl Bench {
             .collect();
         print_line(name, &taken);
         Ok(taken)
-    }
-
-    /// What large programs take, once each: memory does not change from run to run.
-    fn memory(&self, programs: &[String]) -> Result<(), String> {
-        if programs.is_empty() {
-            return Ok(());
-        }
-        println!("\npeak memory of larger programs in MB, and as ratio to native");
-        let mut within = 0;
-        for name in programs {
-            let ways = [Way::Native, Way::Us, Way::ThreadSanitizer];
-            let peaks = ways.map(|way| run_family(&mut self.command(way, name)));
-            let [native, us, tsan] = peaks.map(|run| run.map(|run| run.peak_bytes as f64 / 1e6));
-            let (native, us, tsan) = (native?, us?, tsan?);
-            let ratio = |peak: f64| peak / native;
-            println!(
-                "{name:<16}{native:>6.0} MB   verdict {us:>6.0} MB{:>5.1}x   tsan {tsan:>6.0} MB{:>5.1}x",
-                ratio(us),
-                ratio(tsan)
-            );
-            within += usize::from(ratio(us) <= MEMORY_AT_MOST);
-        }
-        println!("at most 4 times the memory: {within} of {}", programs.len());
-        Ok(())
     }
 
     fn goals(&self, all: &[Vec<Taken>]) {
