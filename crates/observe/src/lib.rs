@@ -15,6 +15,7 @@
 //!
 //! Looking at a run takes up to three turns of it: [`survey()`] says which bytes may race, [`ProgramTrace::only`] is the trace of
 //! what happens to these, and [`ProgramTrace::looking`] shows the events that matter from close. [`heap_use`] is a look of its own.
+//! [`Watched`] says how far a look is.
 //!
 //! Misses: what a library does to the program's global data in a statically linked program; accesses of vector gathers
 //! and scatters, of pushes and pops. An atomic compare-and-swap that fails is taken for one that succeeds.
@@ -52,6 +53,7 @@ mod strides;
 mod survey;
 mod threads;
 mod trace;
+mod watched;
 
 pub use closeup::{CloserLook, Closeup, HeldLock, Memory, ThreadOrigin, Wanted};
 pub use code::is_system_source;
@@ -61,3 +63,4 @@ pub use sifted::Unfit;
 pub use sites::{Place, SiteInfo};
 pub use survey::{Surveyed, Told, survey};
 pub use trace::{ProgramNames, ProgramTrace, Seen};
+pub use watched::Watched;

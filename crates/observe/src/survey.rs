@@ -28,20 +28,15 @@ pub enum Told {
     New,
 }
 
-/// Reads what an executor tells through `from`, to the end. `progress` is told how many bytes there were so far.
+/// Reads what an executor tells through `from`, to the end or until it is known that it says too little.
 ///
 /// # Errors
 /// When it makes no sense.
-pub fn survey(
-    from: impl Read,
-    told: Told,
-    progress: &mut dyn FnMut(u64),
-) -> Result<Surveyed, StreamError> {
+pub fn survey(from: impl Read, told: Told) -> Result<Surveyed, StreamError> {
     let mut reader = StreamReader::new(from);
     let mut observer = Observer::surveying();
     while let Some(record) = reader.next_record()? {
         observer.record(record);
-        progress(reader.bytes());
         if told == Told::New && observer.unfit.is_some() {
             // The run goes on without anybody who listens.
             break;

@@ -4,21 +4,28 @@
 use verdict_detect::{Findings, Race};
 use verdict_events::{TraceError, TraceSource};
 use verdict_launch::run_told;
-use verdict_observe::{CloserLook, ProgramTrace, Wanted};
+use verdict_observe::{CloserLook, ProgramTrace, Wanted, Watched};
 
 use crate::detect::told;
+use crate::progress::{Look, Watcher, counted, instructions};
 use crate::{Detected, ProgramError, Run};
 
-/// Runs again and looks closely at both accesses of each race. Without races, nothing runs.
+/// Runs again and looks closely at both accesses of each race. Without races, nothing runs. `watcher` is told how far that is.
 ///
 /// # Errors
 /// When there is no run, or what is told of it makes no sense.
-pub fn look_closer(again: &Run, detected: &Detected) -> Result<CloserLook, ProgramError> {
+pub fn look_closer(
+    again: &Run,
+    detected: &Detected,
+    watcher: &mut Watcher<'_>,
+) -> Result<CloserLook, ProgramError> {
     let wanted = wanted(&detected.findings);
     if wanted.is_empty() {
         return Ok(CloserLook::default());
     }
+    let mut tell = counted(Look::Closer, instructions(&detected.ending), watcher);
     let (_, look) = run_told(&told(&again.config), &again.launch, |told| {
+        let told = Watched::new(told, &mut tell);
         let mut trace = ProgramTrace::looking(told, detected.suspects.clone(), wanted);
         read_all(&mut trace).map(|()| trace.closer_look())
     })?;

@@ -7,6 +7,7 @@ mod detect;
 mod findings;
 mod heap;
 mod locks;
+mod progress;
 mod recording;
 
 pub use closer::look_closer;
@@ -16,4 +17,5 @@ pub use detect::{
 pub use findings::to_findings;
 pub use heap::heap_use_of;
 pub use locks::lock_cycles;
+pub use progress::{HowFar, Look, Watcher};
 pub use recording::{OwnRecording, replay_of};

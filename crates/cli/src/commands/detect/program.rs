@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         mode: recording.record(),
         ..args.schedule.config(&args.program)
     };
-    look(args, context, config, &recording)
+    look(args, context, config, None, &recording)
 }
 
 /// Repeats a recorded run.
@@ -40,7 +40,7 @@ pub(super) fn run_again(args: &Args, context: &Context) -> Result<Exit, CliError
         mode,
         ..replay::config(&info.header)
     };
-    look(args, context, config, &recording)
+    look(args, context, config, Some(info.instructions), &recording)
 }
 
 fn own_recording() -> Result<OwnRecording, CliError> {
@@ -55,6 +55,7 @@ fn look(
     args: &Args,
     context: &Context,
     config: ExecutorConfig,
+    instructions: Option<u64>,
     recording: &OwnRecording,
 ) -> Result<Exit, CliError> {
     let wanted = args.wanted.read()?;
@@ -92,18 +93,17 @@ fn look(
             true => FirstLook::Whole,
             false => FirstLook::Sifted,
         },
+        instructions,
     };
     let mut progress = Progress::new(context);
-    let detected = detect_program(&request, &mut |seen| {
-        progress.done("bytes of what happened", seen)
-    });
-    drop(progress);
+    let detected = detect_program(&request, &mut |far| progress.look(far));
     let ended_at = Instant::now();
     let detected = detected.map_err(failed)?;
     if ending::never_began(&detected.ending) {
         return ending::to_exit(&detected.ending, &request.launch);
     }
-    let (look, note) = look_again(&detected, &request);
+    let (look, note) = look_again(&detected, &request, &mut progress);
+    drop(progress);
     let mut findings = to_findings(&detected, &look, &config);
     findings.coverage.extend(note);
     let time_was_up = launch.deadline.is_some_and(|deadline| ended_at >= deadline);
@@ -130,12 +130,15 @@ fn look(
 fn look_again(
     detected: &Detected,
     request: &DetectRequest<'_>,
+    progress: &mut Progress,
 ) -> (CloserLook, Option<CoverageNote>) {
     if detected.findings.iter().all(|found| found.races.is_empty()) {
         return (CloserLook::default(), None);
     }
-    let looked = (request.again)()
-        .and_then(|again| look_closer(&again, detected).map_err(|error| error.to_string()));
+    let looked = (request.again)().and_then(|again| {
+        let looked = look_closer(&again, detected, &mut |far| progress.look(far));
+        looked.map_err(|error| error.to_string())
+    });
     match looked {
         Ok(look) => (look, None),
         Err(error) => {
