@@ -75,6 +75,7 @@ pub(crate) fn look_text(far: HowFar) -> String {
         Look::Whole => "looking for what may race, at all that happens",
         Look::Races => "looking for races",
         Look::Closer => "looking closer at the races",
+        Look::Predictions => "looking for what could race",
     };
     // Nobody should see more than all: who counts is another process, and the guest has been there.
     let (done, total) = match far.total {

@@ -7,7 +7,7 @@ use verdict_launch::run_told;
 use verdict_observe::{CloserLook, ProgramTrace, Wanted, Watched};
 
 use crate::detect::told;
-use crate::progress::{Look, Watcher, counted, instructions};
+use crate::progress::{Look, Watcher, counted};
 use crate::{Detected, ProgramError, Run};
 
 /// Runs again and looks closely at both accesses of each race. Without races, nothing runs. `watcher` is told how far that is.
@@ -23,7 +23,7 @@ pub fn look_closer(
     if wanted.is_empty() {
         return Ok(CloserLook::default());
     }
-    let mut tell = counted(Look::Closer, instructions(&detected.ending), watcher);
+    let mut tell = counted(Look::Closer, detected.instructions(), watcher);
     let (_, look) = run_told(&told(&again.config), &again.launch, |told| {
         let told = Watched::new(told, &mut tell);
         let mut trace = ProgramTrace::looking(told, detected.suspects.clone(), wanted);

@@ -11,7 +11,7 @@ use verdict_launch::{Ending, LaunchError, LaunchOptions, run_told};
 use verdict_observe::{ProgramTrace, Seen, Surveyed, Told, Watched, survey};
 use verdict_protocol::{AccessLog, ExecutorConfig};
 
-use crate::progress::{Look, Watcher, counted, instructions};
+use crate::progress::{Look, Watcher, counted};
 
 /// What to run and how to look.
 pub struct DetectRequest<'a> {
@@ -97,6 +97,30 @@ pub struct Detected {
     pub(crate) suspects: Option<SuspectBytes>,
 }
 
+impl Detected {
+    /// Guest instructions of all threads, if the run could say at its end.
+    #[must_use]
+    pub fn instructions(&self) -> Option<u64> {
+        instructions(&self.ending)
+    }
+
+    /// True if it is not known that there was one thread only.
+    #[must_use]
+    pub fn has_threads(&self) -> bool {
+        match &self.ending {
+            Ending::Reported(report) => report.stats.threads.len() > 1,
+            _ => true,
+        }
+    }
+}
+
+fn instructions(ending: &Ending) -> Option<u64> {
+    match ending {
+        Ending::Reported(report) => Some(report.stats.instructions),
+        _ => None,
+    }
+}
+
 /// Why nothing can be said.
 #[derive(thiserror::Error, Debug)]
 pub enum ProgramError {
@@ -133,7 +157,7 @@ pub fn detect_program(
     watcher: &mut Watcher<'_>,
 ) -> Result<Detected, ProgramError> {
     if request.algorithms.contains(&Algorithm::Hybrid) || request.locks == Locks::Ignored {
-        return detect_all(request, watcher);
+        return detect_all(request, Look::Races, watcher);
     }
     let (algorithms, by) = (request.algorithms, request.by);
     let (ending, surveyed) = first_look(request, watcher)?;
@@ -202,13 +226,14 @@ fn first_look(
 }
 
 /// The same, with detectors that read everything at once.
-fn detect_all(
+pub(crate) fn detect_all(
     request: &DetectRequest<'_>,
+    look: Look,
     watcher: &mut Watcher<'_>,
 ) -> Result<Detected, ProgramError> {
     let (algorithms, by, locks) = (request.algorithms, request.by, request.locks);
     let config = told(&request.config);
-    let mut tell = counted(Look::Races, request.instructions, watcher);
+    let mut tell = counted(look, request.instructions, watcher);
     let (ending, heard) = run_told(&config, &request.launch, |told| {
         let mut trace = ProgramTrace::new(Watched::new(told, &mut tell));
         let detectors = detectors(algorithms, by);

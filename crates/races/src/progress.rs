@@ -1,7 +1,5 @@
 //! How far a look at a run is, for people who wait: no result depends on it.
 
-use verdict_launch::Ending;
-
 /// What a run is looked at for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Look {
@@ -13,6 +11,8 @@ pub enum Look {
     Races,
     /// Where and why: a closer look at the races that were found.
     Closer,
+    /// What could race in another run.
+    Predictions,
 }
 
 /// How far it is.
@@ -41,13 +41,5 @@ pub(crate) fn counted<'a>(
             instructions,
             total,
         });
-    }
-}
-
-/// The instructions of a run that has ended, if it could say.
-pub(crate) fn instructions(ending: &Ending) -> Option<u64> {
-    match ending {
-        Ending::Reported(report) => Some(report.stats.instructions),
-        _ => None,
     }
 }

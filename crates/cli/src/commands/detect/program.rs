@@ -14,6 +14,7 @@ use verdict_races::{
 };
 use verdict_report::{ReportOptions, findings_text};
 
+use super::predictions::{self, Predictions};
 use super::{Args, FailOn, colours, pair_by};
 use crate::commands::exec::{ending, stats};
 use crate::commands::replay;
@@ -59,7 +60,7 @@ fn look(
     recording: &OwnRecording,
 ) -> Result<Exit, CliError> {
     let wanted = args.wanted.read()?;
-    let algorithms = [Algorithm::from(args.algorithm)];
+    let algorithms = [Algorithm::from(args.algorithm())];
     let launch = LaunchOptions {
         signals: SignalPolicy::GuestDecides,
         recording: Some(recording.file()),
@@ -98,14 +99,19 @@ fn look(
     let mut progress = Progress::new(context);
     let detected = detect_program(&request, &mut |far| progress.look(far));
     let ended_at = Instant::now();
-    let detected = detected.map_err(failed)?;
+    let mut detected = detected.map_err(failed)?;
     if ending::never_began(&detected.ending) {
         return ending::to_exit(&detected.ending, &request.launch);
     }
     let (look, note) = look_again(&detected, &request, &mut progress);
+    let predictions = match args.algorithm {
+        None => predictions::look_for(&request, &mut detected, &config, &mut progress),
+        Some(_) => Predictions::default(),
+    };
     drop(progress);
     let mut findings = to_findings(&detected, &look, &config);
     findings.coverage.extend(note);
+    predictions.put_beside(&mut findings);
     let time_was_up = launch.deadline.is_some_and(|deadline| ended_at >= deadline);
     if time_was_up {
         findings.coverage.push(CoverageNote {
