@@ -5,8 +5,9 @@
 
 use verdict_findings::{CoverageNote, ProgramFindings, Race, Thread};
 use verdict_protocol::ExecutorConfig;
-use verdict_races::{DetectRequest, Detected, look_closer, predict, to_findings};
+use verdict_races::{DetectRequest, Detected, look_closer, predict};
 
+use super::program::explained;
 use crate::commands::predicted::is_in_language;
 use crate::progress::Progress;
 
@@ -60,7 +61,7 @@ fn look(
     let predicted = predicted.map_err(|error| error.to_string())?;
     let look = look_closer(&again()?, &predicted, &mut show);
     let look = look.map_err(|error| error.to_string())?;
-    let findings = to_findings(&predicted, &look, config);
+    let findings = explained(&predicted, &look, config);
     let mut pairs = findings.races;
     pairs.retain(|pair| !is_in_language(pair));
     for pair in &mut pairs {

@@ -109,7 +109,7 @@ fn look(
         Some(_) => Predictions::default(),
     };
     drop(progress);
-    let mut findings = to_findings(&detected, &look, &config);
+    let mut findings = explained(&detected, &look, &config);
     findings.coverage.extend(note);
     predictions.put_beside(&mut findings);
     let time_was_up = launch.deadline.is_some_and(|deadline| ended_at >= deadline);
@@ -129,6 +129,20 @@ fn look(
     Ok(match (told, args.fail_on) {
         (true, FailOn::Any) => Exit::Races,
         _ => Exit::Clean,
+    })
+}
+
+/// What was found, in names and lines. To read debug information takes as much memory as to look at a run: on a thread, as looks are,
+/// it is given what they are done with, which the first thread would not be.
+pub(super) fn explained(
+    detected: &Detected,
+    look: &CloserLook,
+    config: &ExecutorConfig,
+) -> ProgramFindings {
+    std::thread::scope(|scope| {
+        let explaining = scope.spawn(|| to_findings(detected, look, config));
+        let explained = explaining.join();
+        explained.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
@@ -189,7 +203,7 @@ fn tell(
         })?,
     }
     if args.explain_sync {
-        context.remark(&explained(&detected.seen.sync));
+        context.remark(&sync_text(&detected.seen.sync));
     }
     Ok(())
 }
@@ -214,7 +228,7 @@ fn check_ending(
     }
 }
 
-fn explained(sync: &SyncSummary) -> String {
+fn sync_text(sync: &SyncSummary) -> String {
     let mut text = String::from("What was taken for synchronisation, and how often:\n");
     for (rule, count) in &sync.rules {
         let _ = writeln!(text, "  {count:>12}  {}", rule.describe());
