@@ -7,7 +7,7 @@ use crate::log::Word;
 use crate::looks::Looks;
 use crate::modules::Owner;
 use crate::observer::Observer;
-use verdict_detect::SuspectBytes;
+use verdict_detect::{SuspectBytes, Suspects};
 use verdict_stream::{BlockInfo, Record};
 use verdict_translate::{AccessKind, AddressWord, ControlMark, ControlStep, LoggedAccess, Segment};
 
@@ -133,7 +133,7 @@ fn access(random: &mut Random, instruction: u16, words: &mut u16, with: With) ->
 }
 
 fn observer() -> Observer {
-    let mut observer = Observer::surveying();
+    let mut observer = Observer::surveying(Suspects::new());
     for (address, name) in FUNCTIONS {
         let name = name.to_owned();
         observer.record(Record::Function { address, name });

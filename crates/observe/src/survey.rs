@@ -5,7 +5,7 @@ use crate::observer::Observer;
 use crate::sifted::Unfit;
 use crate::trace::Seen;
 use std::io::Read;
-use verdict_detect::SuspectBytes;
+use verdict_detect::{SuspectBytes, Suspects};
 use verdict_stream::{StreamError, StreamReader};
 
 /// What a first look has shown.
@@ -29,12 +29,13 @@ pub enum Told {
 }
 
 /// Reads what an executor tells through `from`, to the end or until it is known that it says too little.
+/// `suspects` says what may race.
 ///
 /// # Errors
 /// When it makes no sense.
-pub fn survey(from: impl Read, told: Told) -> Result<Surveyed, StreamError> {
+pub fn survey(from: impl Read, told: Told, suspects: Suspects) -> Result<Surveyed, StreamError> {
     let mut reader = StreamReader::new(from);
-    let mut observer = Observer::surveying();
+    let mut observer = Observer::surveying(suspects);
     while let Some(record) = reader.next_record()? {
         observer.record(record);
         if told == Told::New && observer.unfit.is_some() {

@@ -4,7 +4,8 @@
 //! read only what happens to these. Most runs of most programs have none, and are looked at once.
 
 use verdict_detect::{
-    AccessKind, Algorithm, DetectError, Detector, Findings, PairBy, Race, SuspectBytes, detect,
+    AccessKind, Algorithm, DetectError, Detector, Findings, PairBy, Race, SuspectBytes, Suspects,
+    detect,
 };
 use verdict_events::{Event, EventKind, Names, TraceError, TraceSource};
 use verdict_launch::{Ending, LaunchError, LaunchOptions, run_told};
@@ -157,10 +158,45 @@ pub fn detect_program(
     watcher: &mut Watcher<'_>,
 ) -> Result<Detected, ProgramError> {
     if request.algorithms.contains(&Algorithm::Hybrid) || request.locks == Locks::Ignored {
-        return detect_all(request, Look::Races, watcher);
+        return detect_all(request, watcher);
     }
+    let (ending, surveyed) = first_look(request, Aim::Races, watcher)?;
+    detect_suspects(request, Aim::Races, ending, surveyed, watcher)
+}
+
+/// What looks at a run are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Aim {
+    Races,
+    Predictions,
+}
+
+impl Aim {
+    fn suspects(self) -> Suspects {
+        match self {
+            Aim::Races => Suspects::new(),
+            Aim::Predictions => Suspects::of_predictions(),
+        }
+    }
+
+    /// What is said of a look.
+    fn look(self, look: Look) -> Look {
+        match self {
+            Aim::Races => look,
+            Aim::Predictions => Look::Predictions,
+        }
+    }
+}
+
+/// Detectors read only what happens to bytes that may race.
+pub(crate) fn detect_suspects(
+    request: &DetectRequest<'_>,
+    aim: Aim,
+    ending: Ending,
+    surveyed: Surveyed,
+    watcher: &mut Watcher<'_>,
+) -> Result<Detected, ProgramError> {
     let (algorithms, by) = (request.algorithms, request.by);
-    let (ending, surveyed) = first_look(request, watcher)?;
     if surveyed.suspects.is_empty() {
         return Ok(Detected {
             ending,
@@ -174,7 +210,7 @@ pub fn detect_program(
         granules: suspects.granules(),
         why,
     })?;
-    let mut tell = counted(Look::Races, instructions(&ending), watcher);
+    let mut tell = counted(aim.look(Look::Races), instructions(&ending), watcher);
     let (_, heard) = run_told(&told(&again.config), &again.launch, |told| {
         let mut trace = ProgramTrace::only(Watched::new(told, &mut tell), suspects.clone());
         let found = detect(&mut trace, detectors(algorithms, by), &mut |_| {});
@@ -190,8 +226,9 @@ pub fn detect_program(
 }
 
 /// Which bytes may race, by as few looks as that takes.
-fn first_look(
+pub(crate) fn first_look(
     request: &DetectRequest<'_>,
+    aim: Aim,
     watcher: &mut Watcher<'_>,
 ) -> Result<(Ending, Surveyed), ProgramError> {
     let (config, how) = match request.first_look {
@@ -202,10 +239,10 @@ fn first_look(
         }
         FirstLook::Whole => (told(&request.config), Told::All),
     };
-    let mut tell = counted(Look::First, request.instructions, watcher);
+    let mut tell = counted(aim.look(Look::First), request.instructions, watcher);
     let look = |from| {
         let mut from = Watched::new(from, &mut tell);
-        let surveyed = survey(&mut from, how);
+        let surveyed = survey(&mut from, how, aim.suspects());
         // Where that says too little, nobody listens to the rest: it takes its time nevertheless.
         let to_end = from.to_end();
         (surveyed, to_end)
@@ -219,21 +256,20 @@ fn first_look(
     }
     let again = (request.again)().map_err(|why| ProgramError::Whole { why })?;
     let total = request.instructions.or(instructions(&ending));
-    let mut tell = counted(Look::Whole, total, watcher);
-    let look = |from| survey(Watched::new(from, &mut tell), Told::All);
+    let mut tell = counted(aim.look(Look::Whole), total, watcher);
+    let look = |from| survey(Watched::new(from, &mut tell), Told::All, aim.suspects());
     let (_, heard) = run_told(&told(&again.config), &again.launch, look)?;
     Ok((ending, heard.map_err(cannot_follow)?))
 }
 
 /// The same, with detectors that read everything at once.
-pub(crate) fn detect_all(
+fn detect_all(
     request: &DetectRequest<'_>,
-    look: Look,
     watcher: &mut Watcher<'_>,
 ) -> Result<Detected, ProgramError> {
     let (algorithms, by, locks) = (request.algorithms, request.by, request.locks);
     let config = told(&request.config);
-    let mut tell = counted(look, request.instructions, watcher);
+    let mut tell = counted(Look::Races, request.instructions, watcher);
     let (ending, heard) = run_told(&config, &request.launch, |told| {
         let mut trace = ProgramTrace::new(Watched::new(told, &mut tell));
         let detectors = detectors(algorithms, by);

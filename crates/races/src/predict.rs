@@ -1,5 +1,5 @@
-//! What did not race in a run and may in another: no lock keeps it apart. The hybrid detector has to read all that happens for
-//! that, which takes a look of its own.
+//! What did not race in a run and may in another: no lock keeps it apart. The hybrid detector has to read what happens to all bytes
+//! that threads share without handing them on when they begin and end, which takes looks of their own.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,13 +8,17 @@ use verdict_detect::{Algorithm, Findings, Race};
 use verdict_findings::AccessKind;
 use verdict_observe::Seen;
 
-use crate::detect::detect_all;
+use crate::detect::{Aim, FirstLook, detect_suspects, first_look};
 use crate::findings::kind;
-use crate::progress::{Look, Watcher};
+use crate::progress::Watcher;
 use crate::{DetectRequest, Detected, ProgramError, Run};
 
-/// Repeats the run for the hybrid detector and answers with what it alone found. Races of `detected` that it found, too, are found
-/// by both from then on.
+/// More than so many places in memory, of eight bytes each, are not looked at: of each that threads share, the detector keeps some
+/// hundred bytes, together about 20 MB.
+const SHARED_MAX: u64 = 1 << 16;
+
+/// Repeats the run for the hybrid detector and answers with what it alone found; `None` if threads share too much memory. Races of
+/// `detected` that it found, too, are found by both from then on.
 ///
 /// # Errors
 /// When there is no run, or it cannot be followed.
@@ -23,21 +27,27 @@ pub fn predict(
     again: Run,
     detected: &mut Detected,
     watcher: &mut Watcher<'_>,
-) -> Result<Detected, ProgramError> {
+) -> Result<Option<Detected>, ProgramError> {
     let request = DetectRequest {
         config: again.config,
         launch: again.launch,
         algorithms: &[Algorithm::Hybrid],
         instructions: detected.instructions(),
+        first_look: FirstLook::Sifted,
         ..*request
     };
-    let mut predicted = detect_all(&request, Look::Predictions, watcher)?;
+    let aim = Aim::Predictions;
+    let (ending, surveyed) = first_look(&request, aim, watcher)?;
+    if surveyed.suspects.granules() > SHARED_MAX {
+        return Ok(None);
+    }
+    let mut predicted = detect_suspects(&request, aim, ending, surveyed, watcher)?;
     for findings in &mut predicted.findings {
         let (known, new) = split(findings, &predicted.seen, detected);
         findings.races = new;
         detected.findings.push(known);
     }
-    Ok(predicted)
+    Ok(Some(predicted))
 }
 
 /// The races that were detected before, and what is new. A look numbers sites as it comes by them: what is the same in every look

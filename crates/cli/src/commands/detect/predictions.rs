@@ -11,11 +11,11 @@ use super::program::explained;
 use crate::commands::predicted::is_in_language;
 use crate::progress::Progress;
 
-/// Longer runs are not repeated for this: the hybrid detector reads every access, which takes it about half a second for so many
-/// instructions.
+/// Longer runs are not repeated for this. It takes three more looks, which cost a tenth of a second for so many instructions, and up to
+/// half a second where all of them are about what threads share: as long as nobody wonders about.
 const INSTRUCTIONS_MAX: u64 = 20_000_000;
 
-/// What to do about a run that is longer.
+/// What to do about a run that is too long, or of too much.
 const HELP: &str = "`--algorithm hybrid` or `verdict confirm` looks for them";
 
 /// What was predicted.
@@ -58,7 +58,12 @@ fn look(
     let mut show = |far| progress.look(far);
     let again = request.again;
     let predicted = predict(request, again()?, detected, &mut show);
-    let predicted = predicted.map_err(|error| error.to_string())?;
+    let Some(predicted) = predicted.map_err(|error| error.to_string())? else {
+        return Ok(Predictions::none(
+            "the threads share much memory",
+            Some(HELP),
+        ));
+    };
     let look = look_closer(&again()?, &predicted, &mut show);
     let look = look.map_err(|error| error.to_string())?;
     let findings = explained(&predicted, &look, config);

@@ -1,10 +1,13 @@
 // A lock hands a result from one thread to the other by chance: it protects the number of calls, and the result only if PROTECTED.
-// If RACY, the result is read before that, too.
+// If RACY, the result is read before that, too. It also protects so MANY numbers.
 #include <pthread.h>
 #include <stdio.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int calls, result, seen;
+#ifdef MANY
+static long many[MANY];
+#endif
 
 static void *produce(void *unused) {
 #ifndef PROTECTED
@@ -15,6 +18,9 @@ static void *produce(void *unused) {
     result = 42;
 #endif
     calls++;
+#ifdef MANY
+    for (long i = 0; i < MANY; i++) many[i]++;
+#endif
     pthread_mutex_unlock(&lock);
     return unused;
 }
@@ -27,6 +33,9 @@ static void *consume(void *unused) {
     }
     pthread_mutex_lock(&lock);
     calls++;
+#ifdef MANY
+    for (long i = 0; i < MANY; i++) many[i]++;
+#endif
 #ifdef PROTECTED
     seen = result;
 #endif
