@@ -11,8 +11,8 @@ use super::program::explained;
 use crate::commands::predicted::is_in_language;
 use crate::progress::Progress;
 
-/// Longer runs are not repeated for this. It takes three more looks, which cost a tenth of a second for so many instructions, and up to
-/// half a second where all of them are about what threads share: as long as nobody wonders about.
+/// Longer runs are not repeated for this. It takes up to three more looks, for so many instructions one or two tenths of a second: as
+/// long as nobody wonders about. Where debug information is what takes long to read, it takes as long again.
 const INSTRUCTIONS_MAX: u64 = 20_000_000;
 
 /// What to do about a run that is too long, or of too much.
