@@ -13,6 +13,6 @@ mod suppression_file;
 
 pub use date::Date;
 pub use pattern::Pattern;
-pub use race_filter::{RaceFilter, ThreadPattern};
+pub use race_filter::{RaceFilter, TakenAway, ThreadPattern};
 pub use suppression::{Rule, Suppressions};
 pub use suppression_file::{SuppressionError, SuppressionProblem};

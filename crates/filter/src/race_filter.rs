@@ -54,14 +54,28 @@ impl ThreadPattern {
     }
 }
 
+/// How many were not wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TakenAway {
+    /// Races.
+    pub races: usize,
+    /// What was only predicted.
+    pub predictions: usize,
+}
+
 impl RaceFilter {
-    /// Takes away the races that are not wanted, and says how many there were.
-    pub fn apply(&self, findings: &mut ProgramFindings) -> usize {
-        let before = findings.races.len();
-        let threads = std::mem::take(&mut findings.threads);
-        findings.races.retain(|race| self.wants(race, &threads));
-        findings.threads = threads;
-        before - findings.races.len()
+    /// Takes away the races and predictions that are not wanted, and says how many there were.
+    pub fn apply(&self, findings: &mut ProgramFindings) -> TakenAway {
+        let threads = &findings.threads;
+        let take = |from: &mut Vec<Race>| {
+            let before = from.len();
+            from.retain(|race| self.wants(race, threads));
+            before - from.len()
+        };
+        TakenAway {
+            races: take(&mut findings.races),
+            predictions: take(&mut findings.predictions),
+        }
     }
 
     fn wants(&self, race: &Race, threads: &[Thread]) -> bool {
@@ -151,13 +165,26 @@ mod tests {
     fn left(filter: &RaceFilter) -> String {
         let mut findings = findings();
         let away = filter.apply(&mut findings);
-        assert_eq!(away + findings.races.len(), 2);
+        assert_eq!(away.races + findings.races.len(), 2);
         findings.races.iter().map(|race| race.id.as_str()).collect()
     }
 
     #[test]
     fn nothing_asked_is_everything_told() {
         assert_eq!(left(&RaceFilter::default()), "ab");
+    }
+
+    #[test]
+    fn predictions_are_asked_for_as_races_are() {
+        let filter = RaceFilter {
+            ignore: vec![Pattern::new("queue.head")],
+            ..RaceFilter::default()
+        };
+        let mut findings = findings();
+        findings.predictions = std::mem::take(&mut findings.races);
+        let away = filter.apply(&mut findings);
+        assert_eq!((away.races, away.predictions), (0, 1));
+        assert_eq!(findings.predictions[0].id, "a");
     }
 
     #[test]

@@ -44,11 +44,12 @@ impl Suppressions {
         &self.file
     }
 
-    /// Marks the races that a rule is about, and returns the rules that are about none: they may be out of date. The
+    /// Marks the races and predictions that a rule is about, and returns the rules that are about none: they may be out of date. The
     /// first rule that still holds counts; one that has expired says so only where no other one holds.
     pub fn apply(&self, findings: &mut ProgramFindings, today: Date) -> Vec<&Rule> {
         let mut used = vec![false; self.rules.len()];
-        for race in &mut findings.races {
+        let all = findings.races.iter_mut().chain(&mut findings.predictions);
+        for race in all {
             let mut expired = None;
             for (index, rule) in self.rules.iter().enumerate() {
                 if !rule.matches(race) {
@@ -133,6 +134,17 @@ mod tests {
             shown.collect(),
             unused.iter().map(|rule| rule.line).collect(),
         )
+    }
+
+    #[test]
+    fn rules_are_about_predictions_too() {
+        let suppressions = Suppressions::parse("known.txt", "variable till because rare").unwrap();
+        let mut findings = findings();
+        findings.predictions = findings.races.split_off(1);
+        let unused = suppressions.apply(&mut findings, "2026-11-16".parse().unwrap());
+        assert!(unused.is_empty(), "{unused:?}");
+        assert!(!findings.races[0].is_suppressed());
+        assert!(findings.predictions[0].is_suppressed());
     }
 
     #[test]

@@ -13,7 +13,11 @@ pub struct ProgramFindings {
     pub program: Program,
     /// The races, in the order in which they were found.
     pub races: Vec<Race>,
-    /// The threads that races name, by id.
+    /// Pairs of accesses that did not race in this run and may in another: no lock keeps them apart. They are no races until a
+    /// steered run has brought them together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub predictions: Vec<Race>,
+    /// The threads that races and predictions name, by id.
     #[serde(default)]
     pub threads: Vec<Thread>,
     /// What was not covered.
@@ -57,6 +61,7 @@ impl ProgramFindings {
             schema,
             program,
             races: Vec::new(),
+            predictions: Vec::new(),
             threads: Vec::new(),
             coverage: Vec::new(),
             stages: Vec::new(),

@@ -16,6 +16,7 @@
 //!
 //! Looking at a run takes up to three turns of it: [`survey()`] says which bytes may race, [`ProgramTrace::only`] is the trace of
 //! what happens to these, and [`ProgramTrace::looking`] shows the events that matter from close. [`heap_use`] is a look of its own.
+//! [`Followed`] says how far a look is.
 //!
 //! Misses: what a library does to the program's global data in a statically linked program; accesses of vector gathers
 //! and scatters, of pushes and pops. An atomic compare-and-swap that fails is taken for one that succeeds.
@@ -29,6 +30,7 @@ mod closeup;
 mod code;
 mod descriptors;
 mod explain;
+mod followed;
 mod heap;
 mod heap_errors;
 mod hooks;
@@ -59,6 +61,7 @@ mod watched;
 pub use closeup::{Closeup, Closeups, HeldLock, Memory, Wanted};
 pub use code::is_system_source;
 pub use explain::{SyncRule, SyncSummary};
+pub use followed::Followed;
 pub use heap_errors::{HeapError, HeapErrorKind, HeapUse, heap_use};
 pub use origins::{Origins, ThreadOrigin};
 pub use sifted::Unfit;

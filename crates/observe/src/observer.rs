@@ -21,7 +21,7 @@ use crate::strides::Strides;
 use crate::threads::ThreadState;
 use crate::watched::Watched;
 use rustc_hash::{FxHashMap, FxHashSet};
-use verdict_detect::SuspectBytes;
+use verdict_detect::{SuspectBytes, Suspects};
 use verdict_events::{Event, EventKind, MemoryOrder, SiteId, SyncId, ThreadId};
 use verdict_stream::{BlockInfo, Mapped, Record, SystemCall};
 use verdict_translate::{AccessKind, ControlStep, LoggedAccess, Segment};
@@ -77,9 +77,9 @@ impl Observer {
     }
 
     /// One that only asks which bytes may race.
-    pub(crate) fn surveying() -> Self {
+    pub(crate) fn surveying(suspects: Suspects) -> Self {
         let mut observer = Self::new();
-        observer.looks = Looks::Survey(Box::default());
+        observer.looks = Looks::Survey(Box::new(suspects));
         observer
     }
 

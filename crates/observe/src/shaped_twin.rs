@@ -8,7 +8,7 @@ use crate::log::{Word, number};
 use crate::looks::Looks;
 use crate::modules::Owner;
 use crate::observer::Observer;
-use verdict_detect::SuspectBytes;
+use verdict_detect::{SuspectBytes, Suspects};
 use verdict_stream::{BlockInfo, Record};
 use verdict_translate::{AccessKind, AddressWord, ControlMark, ControlStep, LoggedAccess, Segment};
 
@@ -257,7 +257,7 @@ fn run_both(random: &mut Random, with: With, quick: &mut Observer, slow: &mut Ob
 
 fn compare_surveys(seed: u64, with: With) {
     println!("seed {seed}");
-    let mut both = [(), ()].map(|()| with_threads(Observer::surveying()));
+    let mut both = [(), ()].map(|()| with_threads(Observer::surveying(Suspects::new())));
     let [quick, slow] = &mut both;
     run_both(&mut Random(seed), with, quick, slow);
     let (quick, slow) = (suspects(quick), suspects(slow));

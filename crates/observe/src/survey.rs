@@ -5,7 +5,7 @@ use crate::observer::Observer;
 use crate::sifted::Unfit;
 use crate::trace::Seen;
 use std::io::Read;
-use verdict_detect::SuspectBytes;
+use verdict_detect::{SuspectBytes, Suspects};
 use verdict_stream::{StreamError, StreamReader};
 
 /// What a first look has shown.
@@ -28,20 +28,16 @@ pub enum Told {
     New,
 }
 
-/// Reads what an executor tells through `from`, to the end. `progress` is told how many bytes there were so far.
+/// Reads what an executor tells through `from`, to the end or until it is known that it says too little.
+/// `suspects` says what may race.
 ///
 /// # Errors
 /// When it makes no sense.
-pub fn survey(
-    from: impl Read,
-    told: Told,
-    progress: &mut dyn FnMut(u64),
-) -> Result<Surveyed, StreamError> {
+pub fn survey(from: impl Read, told: Told, suspects: Suspects) -> Result<Surveyed, StreamError> {
     let mut reader = StreamReader::new(from);
-    let mut observer = Observer::surveying();
+    let mut observer = Observer::surveying(suspects);
     while let Some(record) = reader.next_record()? {
         observer.record(record);
-        progress(reader.bytes());
         if told == Told::New && observer.unfit.is_some() {
             // The run goes on without anybody who listens.
             break;

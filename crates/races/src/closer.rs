@@ -4,9 +4,10 @@
 use verdict_detect::{Findings, Race};
 use verdict_events::{TraceError, TraceSource};
 use verdict_launch::run_until_heard;
-use verdict_observe::{Closeups, Origins, ProgramTrace, Wanted};
+use verdict_observe::{Closeups, Followed, Origins, ProgramTrace, Wanted};
 
 use crate::detect::told;
+use crate::progress::{Look, Watcher, counted};
 use crate::{Detected, ProgramError, Run};
 
 /// What a closer look has shown.
@@ -18,16 +19,23 @@ pub struct CloserLook {
     pub origins: Origins,
 }
 
-/// Runs again, as far as that takes, and looks closely at both accesses of each race. Without races, nothing runs.
+/// Runs again, as far as that takes, and looks closely at both accesses of each race. Without races, nothing runs. `watcher` is told
+/// how far that is.
 ///
 /// # Errors
 /// When there is no run, or what is told of it makes no sense.
-pub fn look_closer(again: &Run, detected: &Detected) -> Result<CloserLook, ProgramError> {
+pub fn look_closer(
+    again: &Run,
+    detected: &Detected,
+    watcher: &mut Watcher<'_>,
+) -> Result<CloserLook, ProgramError> {
     let wanted = wanted(&detected.findings);
     if wanted.is_empty() {
         return Ok(CloserLook::default());
     }
+    let mut tell = counted(Look::Closer, detected.instructions(), watcher);
     let closeups = run_until_heard(&told(&again.config), &again.launch, |told| {
+        let told = Followed::new(told, &mut tell);
         let mut trace = ProgramTrace::looking(told, detected.suspects.clone(), wanted);
         read_all(&mut trace).map(|()| trace.closeups())
     })?;

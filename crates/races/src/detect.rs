@@ -4,12 +4,15 @@
 //! read only what happens to these. Most runs of most programs have none, and are looked at once.
 
 use verdict_detect::{
-    AccessKind, Algorithm, DetectError, Detector, Findings, PairBy, Race, SuspectBytes, detect,
+    AccessKind, Algorithm, DetectError, Detector, Findings, PairBy, Race, SuspectBytes, Suspects,
+    detect,
 };
 use verdict_events::{Event, EventKind, Names, TraceError, TraceSource};
 use verdict_launch::{Ending, LaunchError, LaunchOptions, run_told};
-use verdict_observe::{ProgramTrace, Seen, Surveyed, Told, survey};
+use verdict_observe::{Followed, ProgramTrace, Seen, Surveyed, Told, survey};
 use verdict_protocol::{AccessLog, ExecutorConfig};
+
+use crate::progress::{Look, Watcher, counted};
 
 /// What to run and how to look.
 pub struct DetectRequest<'a> {
@@ -27,6 +30,8 @@ pub struct DetectRequest<'a> {
     pub locks: Locks,
     /// How the first look is taken.
     pub first_look: FirstLook,
+    /// How many instructions the run has, if that is known before.
+    pub instructions: Option<u64>,
 }
 
 /// How it is found out which bytes may race at all.
@@ -93,6 +98,30 @@ pub struct Detected {
     pub(crate) suspects: Option<SuspectBytes>,
 }
 
+impl Detected {
+    /// Guest instructions of all threads, if the run could say at its end.
+    #[must_use]
+    pub fn instructions(&self) -> Option<u64> {
+        instructions(&self.ending)
+    }
+
+    /// True if it is not known that there was one thread only.
+    #[must_use]
+    pub fn has_threads(&self) -> bool {
+        match &self.ending {
+            Ending::Reported(report) => report.stats.threads.len() > 1,
+            _ => true,
+        }
+    }
+}
+
+fn instructions(ending: &Ending) -> Option<u64> {
+    match ending {
+        Ending::Reported(report) => Some(report.stats.instructions),
+        _ => None,
+    }
+}
+
 /// Why nothing can be said.
 #[derive(thiserror::Error, Debug)]
 pub enum ProgramError {
@@ -120,19 +149,54 @@ pub enum ProgramError {
     },
 }
 
-/// Runs a program and finds its races. `progress` is told how much of the run was seen so far.
+/// Runs a program and finds its races. `watcher` is told how much of the run was looked at so far.
 ///
 /// # Errors
 /// When there is no run, or it cannot be followed or repeated.
 pub fn detect_program(
     request: &DetectRequest<'_>,
-    progress: &mut (dyn FnMut(u64) + Send),
+    watcher: &mut Watcher<'_>,
 ) -> Result<Detected, ProgramError> {
     if request.algorithms.contains(&Algorithm::Hybrid) || request.locks == Locks::Ignored {
-        return detect_all(request, progress);
+        return detect_all(request, watcher);
     }
+    let (ending, surveyed) = first_look(request, Aim::Races, watcher)?;
+    detect_suspects(request, Aim::Races, ending, surveyed, watcher)
+}
+
+/// What looks at a run are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Aim {
+    Races,
+    Predictions,
+}
+
+impl Aim {
+    fn suspects(self) -> Suspects {
+        match self {
+            Aim::Races => Suspects::new(),
+            Aim::Predictions => Suspects::of_predictions(),
+        }
+    }
+
+    /// What is said of a look.
+    fn look(self, look: Look) -> Look {
+        match self {
+            Aim::Races => look,
+            Aim::Predictions => Look::Predictions,
+        }
+    }
+}
+
+/// Detectors read only what happens to bytes that may race.
+pub(crate) fn detect_suspects(
+    request: &DetectRequest<'_>,
+    aim: Aim,
+    ending: Ending,
+    surveyed: Surveyed,
+    watcher: &mut Watcher<'_>,
+) -> Result<Detected, ProgramError> {
     let (algorithms, by) = (request.algorithms, request.by);
-    let (ending, surveyed) = first_look(request, progress)?;
     if surveyed.suspects.is_empty() {
         return Ok(Detected {
             ending,
@@ -146,9 +210,10 @@ pub fn detect_program(
         granules: suspects.granules(),
         why,
     })?;
+    let mut tell = counted(aim.look(Look::Races), instructions(&ending), watcher);
     let (_, heard) = run_told(&told(&again.config), &again.launch, |told| {
-        let mut trace = ProgramTrace::only(told, suspects.clone());
-        let found = detect(&mut trace, detectors(algorithms, by), progress);
+        let mut trace = ProgramTrace::only(Followed::new(told, &mut tell), suspects.clone());
+        let found = detect(&mut trace, detectors(algorithms, by), &mut |_| {});
         found.map(|findings| (findings, trace.finish()))
     })?;
     let (findings, seen) = heard?;
@@ -161,9 +226,10 @@ pub fn detect_program(
 }
 
 /// Which bytes may race, by as few looks as that takes.
-fn first_look(
+pub(crate) fn first_look(
     request: &DetectRequest<'_>,
-    progress: &mut (dyn FnMut(u64) + Send),
+    aim: Aim,
+    watcher: &mut Watcher<'_>,
 ) -> Result<(Ending, Surveyed), ProgramError> {
     let (config, how) = match request.first_look {
         FirstLook::Sifted => {
@@ -173,14 +239,25 @@ fn first_look(
         }
         FirstLook::Whole => (told(&request.config), Told::All),
     };
-    let look = |from| survey(from, how, &mut *progress);
-    let (ending, heard) = run_told(&config, &request.launch, look)?;
+    let mut tell = counted(aim.look(Look::First), request.instructions, watcher);
+    let look = |from| {
+        let mut from = Followed::new(from, &mut tell);
+        let surveyed = survey(&mut from, how, aim.suspects());
+        // Where that says too little, nobody listens to the rest: it takes its time nevertheless.
+        let to_end = from.to_end();
+        (surveyed, to_end)
+    };
+    let (ending, (heard, to_end)) = run_told(&config, &request.launch, look)?;
+    drop(tell);
+    to_end.map_err(cannot_follow)?;
     let surveyed = heard.map_err(cannot_follow)?;
     if surveyed.unfit.is_none() {
         return Ok((ending, surveyed));
     }
     let again = (request.again)().map_err(|why| ProgramError::Whole { why })?;
-    let look = |from| survey(from, Told::All, progress);
+    let total = request.instructions.or(instructions(&ending));
+    let mut tell = counted(aim.look(Look::Whole), total, watcher);
+    let look = |from| survey(Followed::new(from, &mut tell), Told::All, aim.suspects());
     let (_, heard) = run_told(&told(&again.config), &again.launch, look)?;
     Ok((ending, heard.map_err(cannot_follow)?))
 }
@@ -188,16 +265,17 @@ fn first_look(
 /// The same, with detectors that read everything at once.
 fn detect_all(
     request: &DetectRequest<'_>,
-    progress: &mut (dyn FnMut(u64) + Send),
+    watcher: &mut Watcher<'_>,
 ) -> Result<Detected, ProgramError> {
     let (algorithms, by, locks) = (request.algorithms, request.by, request.locks);
     let config = told(&request.config);
+    let mut tell = counted(Look::Races, request.instructions, watcher);
     let (ending, heard) = run_told(&config, &request.launch, |told| {
-        let mut trace = ProgramTrace::new(told);
+        let mut trace = ProgramTrace::new(Followed::new(told, &mut tell));
         let detectors = detectors(algorithms, by);
         let found = match locks {
-            Locks::Seen => detect(&mut trace, detectors, progress),
-            Locks::Ignored => detect(&mut Lockless(&mut trace), detectors, progress),
+            Locks::Seen => detect(&mut trace, detectors, &mut |_| {}),
+            Locks::Ignored => detect(&mut Lockless(&mut trace), detectors, &mut |_| {}),
         };
         found.map(|findings| (findings, trace.finish()))
     })?;

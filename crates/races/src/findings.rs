@@ -137,6 +137,8 @@ fn races(detected: &Detected, look: &CloserLook) -> Vec<RawRace> {
             let detector = findings.algorithm.name().to_owned();
             let same = |known: &&mut (Race, RawRace)| sites(&known.0) == sites(race);
             match all.iter_mut().find(same) {
+                // Of other threads, perhaps.
+                Some((_, known)) if known.found_by.contains(&detector) => {}
                 Some((_, known)) => known.found_by.push(detector),
                 None => {
                     let mut raw = raw(race, detector, detected, look);
@@ -212,7 +214,7 @@ fn first_stack(info: &SiteInfo) -> Vec<CodePlace> {
     places.map(place).collect()
 }
 
-fn kind(kind: AccessKind) -> Kind {
+pub(crate) fn kind(kind: AccessKind) -> Kind {
     match kind {
         AccessKind::Read | AccessKind::AtomicRead => Kind::Read,
         AccessKind::Write | AccessKind::AtomicWrite | AccessKind::Free => Kind::Write,

@@ -7,6 +7,8 @@ mod detect;
 mod findings;
 mod heap;
 mod locks;
+mod predict;
+mod progress;
 mod recording;
 
 pub use closer::{CloserLook, look_closer};
@@ -16,4 +18,6 @@ pub use detect::{
 pub use findings::to_findings;
 pub use heap::heap_use_of;
 pub use locks::lock_cycles;
+pub use predict::predict;
+pub use progress::{HowFar, Look, Watcher};
 pub use recording::{OwnRecording, replay_of};

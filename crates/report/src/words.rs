@@ -128,7 +128,8 @@ fn meeting(race: &Race) -> String {
     )
 }
 
-fn verb(access: AccessKind) -> &'static str {
+/// `reads`, `writes`
+pub(crate) fn verb(access: AccessKind) -> &'static str {
     match access {
         AccessKind::Read => "reads",
         AccessKind::Write => "writes",

@@ -149,9 +149,10 @@ fn detect(
         by: PairBy::default(),
         locks: Locks::Seen,
         first_look: FirstLook::Sifted,
+        instructions: None,
     };
     let detected = detect_program(&request, &mut |_| {}).map_err(|error| error.to_string())?;
-    let look = look_closer(&again()?, &detected).map_err(|error| error.to_string())?;
+    let look = look_closer(&again()?, &detected, &mut |_| {}).map_err(|error| error.to_string())?;
     Ok(to_findings(&detected, &look, &run.config))
 }
 

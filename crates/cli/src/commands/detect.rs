@@ -1,5 +1,6 @@
 //! `verdict detect`: the races of a trace, or of a run of a program.
 
+mod predictions;
 mod program;
 mod wanted;
 
@@ -49,9 +50,9 @@ pub struct Args {
     )]
     trace: PathBuf,
 
-    /// How to look for races
-    #[arg(long, value_enum, value_name = "NAME", default_value_t)]
-    algorithm: AlgorithmChoice,
+    /// How to look for races. Unless this is given: `hb`, and what `hybrid` predicts beside it for runs of programs that are short
+    #[arg(long, value_enum, value_name = "NAME")]
+    algorithm: Option<AlgorithmChoice>,
 
     /// Tell races of different threads apart, though their sites are the same
     #[arg(long)]
@@ -160,7 +161,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         return Err(CliError::bad_input(problem)
             .with_help(format_args!("{} is a trace", shown(&args.trace))));
     }
-    if args.algorithm == AlgorithmChoice::Blocks {
+    if args.algorithm() == AlgorithmChoice::Blocks {
         return run_blocks(args, context);
     }
     args.blocks.refuse()?;
@@ -177,7 +178,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         return Ok(exit(&all, args.fail_on));
     }
     let by = pair_by(args);
-    let (all, source) = look(&[args.algorithm.into()], by, args, context)?;
+    let (all, source) = look(&[args.algorithm().into()], by, args, context)?;
     let names = source.names();
     context.report(|out, paint| {
         all.iter()
@@ -210,6 +211,10 @@ fn runnable(path: &Path) -> String {
 }
 
 impl Args {
+    fn algorithm(&self) -> AlgorithmChoice {
+        self.algorithm.unwrap_or_default()
+    }
+
     /// An option that means nothing for a trace.
     fn program_option(&self) -> Option<&'static str> {
         if self.output.is_some() {

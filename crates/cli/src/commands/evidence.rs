@@ -128,6 +128,7 @@ fn about(findings: &ProgramFindings, race: &Race, recording: &str) -> ProgramFin
     }
     ProgramFindings {
         races: vec![race],
+        predictions: Vec::new(),
         ..findings.clone()
     }
 }

@@ -295,10 +295,10 @@ impl Setup {
             by: PairBy::default(),
             locks,
             first_look: FirstLook::default(),
+            instructions: None,
         };
         let mut progress = Progress::new(context);
-        let detected = detect_program(&request, &mut |events| progress.done("events", events));
-        drop(progress);
+        let detected = detect_program(&request, &mut |far| progress.look(far));
         let detected = detected.map_err(|error| match error {
             ProgramError::Launch(error) => CliError::cannot_run(error),
             ProgramError::Detect(error) => CliError::cannot_run(error),
@@ -309,8 +309,11 @@ impl Setup {
             ending::to_exit(&detected.ending, &self.launch)?;
         }
         // Without a closer look, there is still what the first one has shown.
-        let look =
-            again().and_then(|again| look_closer(&again, &detected).map_err(|e| e.to_string()));
+        let look = again().and_then(|again| {
+            let looked = look_closer(&again, &detected, &mut |far| progress.look(far));
+            looked.map_err(|error| error.to_string())
+        });
+        drop(progress);
         let look = look.unwrap_or_default();
         Ok(to_findings(&detected, &look, &config))
     }

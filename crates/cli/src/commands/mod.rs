@@ -19,6 +19,7 @@ mod judge;
 mod list;
 mod man;
 mod mark;
+mod predicted;
 mod record;
 mod replay;
 mod report;

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::tools::build;
+use crate::tools::{build, build_as};
 
 /// The report on a program, with what it prints and how it ends left out.
 fn races(program: &std::path::Path, options: &[&str]) -> Value {
@@ -117,7 +117,8 @@ fn a_segment_that_the_engine_uses() {
 /// Whoever limits address space leaves no room for such notes.
 #[test]
 fn little_address_space() {
-    let program = build("looks_renumbered.c", &["gcc", "-O2", "-g", "-pthread"]);
+    let options = ["gcc", "-O2", "-g", "-pthread"];
+    let program = build_as("looks_limited", "looks_renumbered.c", &options);
     let mut limited = Command::new("bash");
     limited
         .args(["-c", "ulimit -v 60000000 && exec \"$0\" \"$@\""])

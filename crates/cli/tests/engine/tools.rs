@@ -31,9 +31,14 @@ pub fn text(path: &Path) -> String {
 
 /// Builds `guests/SOURCE` with a compiler and its options.
 pub fn build(source: &str, compiler: &[&str]) -> PathBuf {
+    let name = Path::new(source).file_stem().unwrap().to_str().unwrap();
+    build_as(name, source, compiler)
+}
+
+/// The same under another name: of a guest that several tests build, each in its own way, everyone needs one to themselves.
+pub fn build_as(name: &str, source: &str, compiler: &[&str]) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-guests");
     fs::create_dir_all(&folder).unwrap();
-    let name = Path::new(source).file_stem().unwrap().to_str().unwrap();
     // Tests run at the same time: nobody may see half a file.
     let partial = tempfile::Builder::new()
         .prefix(name)

@@ -7,7 +7,10 @@ use crate::random::{Random, Shape, trace};
 use crate::text::{Trace, findings, show};
 
 fn suspects(events: &[Event]) -> SuspectBytes {
-    let mut suspects = Suspects::new();
+    suspected(Suspects::new(), events)
+}
+
+fn suspected(mut suspects: Suspects, events: &[Event]) -> SuspectBytes {
     events.iter().for_each(|event| suspects.event(event));
     suspects.finish()
 }
@@ -25,8 +28,8 @@ fn kept(events: &[Event], suspects: &SuspectBytes) -> Vec<Event> {
 type Told = Vec<([(u32, u32, AccessKind); 2], u64, Vec<u64>)>;
 
 /// Races without the positions of their events.
-fn told(events: &[Event]) -> Told {
-    let found = findings(events, Algorithm::Hb, PairBy::Site);
+fn told(events: &[Event], algorithm: Algorithm) -> Told {
+    let found = findings(events, algorithm, PairBy::Site);
     let mut told: Told = found
         .races
         .iter()
@@ -44,7 +47,7 @@ fn told(events: &[Event]) -> Told {
 
 #[test]
 fn nothing_is_missed() {
-    let mut dropped = 0;
+    let mut dropped = [0, 0];
     for seed in 0..4000 {
         let mut random = Random::new(seed);
         let shape = Shape {
@@ -52,13 +55,20 @@ fn nothing_is_missed() {
             ..Shape::random(&mut random)
         };
         let events = trace(&mut random, shape);
-        let suspects = suspects(&events);
-        let kept = kept(&events, &suspects);
-        dropped += events.len() - kept.len();
         let shown = || events.iter().map(show).collect::<Vec<_>>().join("\n");
-        assert_eq!(told(&kept), told(&events), "seed {seed}\n{}", shown());
+        for (count, (suspects, algorithm)) in dropped.iter_mut().zip([
+            (Suspects::new(), Algorithm::Hb),
+            (Suspects::of_predictions(), Algorithm::Hybrid),
+        ]) {
+            let kept = kept(&events, &suspected(suspects, &events));
+            *count += events.len() - kept.len();
+            let (kept, all) = (told(&kept, algorithm), told(&events, algorithm));
+            assert_eq!(kept, all, "{algorithm}, seed {seed}\n{}", shown());
+        }
     }
-    assert!(dropped > 10_000, "only {dropped} accesses were dropped");
+    let [races, predictions] = dropped;
+    assert!(races > 10_000, "only {races} accesses were dropped");
+    assert!(predictions > 1_000, "only {predictions} of predictions");
 }
 
 fn granules(text: &str) -> u64 {

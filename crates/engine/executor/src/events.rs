@@ -310,7 +310,9 @@ impl Executor {
         }
         let pc = self.kernel.threads[index].registers.rip;
         let threads = self.kernel.threads.len();
+        let retired = self.kernel.retired;
         if let Some(events) = &mut self.events {
+            events.writer.retired(retired);
             events.places.resize(threads.max(events.places.len()), None);
             events.places[index] = Some(pc);
         }

@@ -27,7 +27,6 @@ const PAYLOAD_MAX: u32 = 256 << 20;
 pub struct StreamReader<R> {
     from: R,
     payload: Vec<u8>,
-    bytes: u64,
 }
 
 impl<R: Read> StreamReader<R> {
@@ -36,7 +35,6 @@ impl<R: Read> StreamReader<R> {
         StreamReader {
             from,
             payload: Vec::new(),
-            bytes: 0,
         }
     }
 
@@ -60,13 +58,7 @@ impl<R: Read> StreamReader<R> {
         if !fill(&mut self.from, payload)? {
             return Ok(None);
         }
-        self.bytes += 8 + u64::from(len);
         parse(kind, &mut Reader(payload)).map(Some)
-    }
-
-    /// How many bytes have been read.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
     }
 }
 

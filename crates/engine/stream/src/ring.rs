@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Bytes on their way: few enough to stay in the caches of both sides, enough to let them run without waiting for each other.
 const RING: usize = 1 << 20;
@@ -24,9 +25,11 @@ const PAGE: usize = 4096;
 struct Shared {
     /// Bytes written since the beginning.
     written: AtomicU64,
+    /// Instructions of the guest that have been executed: for people who wait, and nothing depends on it.
+    retired: AtomicU64,
     /// The writer waits: it is woken when half of the ring is free.
     no_room: AtomicU32,
-    _line: [u32; 13],
+    _line: [u32; 11],
     /// Bytes read since the beginning.
     read: AtomicU64,
     /// The reader waits for the bell.
@@ -127,6 +130,14 @@ pub fn ring() -> io::Result<(RingReader, RingEnds)> {
     Ok((reader, RingEnds { memory, bell }))
 }
 
+/// What a reader hears who waits.
+enum Heard {
+    Nothing,
+    Bell,
+    /// Nobody is there who could ring it.
+    Gone,
+}
+
 /// The end to read from.
 #[derive(Debug)]
 pub struct RingReader {
@@ -146,27 +157,71 @@ impl RingReader {
         }
     }
 
-    /// Waits until there are bytes; 0 if there will be none.
-    fn wait(&mut self) -> io::Result<usize> {
+    /// Waits until there are bytes; 0 if there will be none, and `None` if patience has ended before.
+    fn wait(&mut self, patience: Option<Duration>) -> io::Result<Option<usize>> {
         loop {
             let available = self.available()?;
             if available > 0 {
-                return Ok(available);
+                return Ok(Some(available));
             }
             self.memory.shared().nothing.store(1, Ordering::SeqCst);
             // What was written before the writer could see that somebody waits rings no bell.
             let available = self.available()?;
             if available > 0 {
-                return Ok(available);
+                return Ok(Some(available));
             }
-            match (&self.bell).read(&mut [0; 64]) {
+            match self.listen(patience)? {
+                Heard::Nothing => return Ok(None),
+                Heard::Bell => {}
                 // The last words of an executor that is gone.
-                Ok(0) => return self.available(),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Heard::Gone => return self.available().map(Some),
             }
         }
+    }
+
+    /// Waits for the bell.
+    fn listen(&self, patience: Option<Duration>) -> io::Result<Heard> {
+        if patience.is_some_and(|patience| !is_readable(&self.bell, patience)) {
+            return Ok(Heard::Nothing);
+        }
+        match (&self.bell).read(&mut [0; 64]) {
+            Ok(0) => Ok(Heard::Gone),
+            Ok(_) => Ok(Heard::Bell),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Heard::Bell),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// True if there is something to read, or nothing will come any more; false if neither is so within `patience`.
+    ///
+    /// # Errors
+    /// When what is found makes no sense.
+    pub fn is_ready_within(&mut self, patience: Duration) -> io::Result<bool> {
+        Ok(self.wait(Some(patience))?.is_some())
+    }
+
+    /// Reads no more: the writer need not write. True if it is gone within `patience`.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn is_over_within(&mut self, patience: Duration) -> io::Result<bool> {
+        self.close();
+        Ok(matches!(self.listen(Some(patience))?, Heard::Gone))
+    }
+
+    /// How many instructions of the guest have been executed by now. What there is to read is behind by no more than a ring of
+    /// bytes, since the writer waits.
+    #[must_use]
+    pub fn retired(&self) -> u64 {
+        self.memory.shared().retired.load(Ordering::Relaxed)
+    }
+
+    /// Lets a writer go that waits.
+    fn close(&self) {
+        let shared = self.memory.shared();
+        shared.closed.store(1, Ordering::SeqCst);
+        shared.no_room.store(0, Ordering::SeqCst);
+        wake(&shared.no_room);
     }
 
     /// So many bytes more have been read.
@@ -186,7 +241,7 @@ impl Read for RingReader {
         if buffer.is_empty() {
             return Ok(0);
         }
-        let available = self.wait()?;
+        let available = self.wait(None)?.unwrap_or(0);
         let (from, len) = self.memory.part(self.read, available.min(buffer.len()));
         // SAFETY: `part` gives memory of the mapping, `buffer` has as many bytes, and the two do not overlap. The writer does not
         // touch what was not read yet; a guest that does so nevertheless changes which bytes are copied, no more.
@@ -198,10 +253,7 @@ impl Read for RingReader {
 
 impl Drop for RingReader {
     fn drop(&mut self) {
-        let shared = self.memory.shared();
-        shared.closed.store(1, Ordering::SeqCst);
-        shared.no_room.store(0, Ordering::SeqCst);
-        wake(&shared.no_room);
+        self.close();
     }
 }
 
@@ -227,6 +279,12 @@ impl RingWriter {
             bell: ends.bell,
             written,
         })
+    }
+
+    /// So many instructions of the guest have been executed by now.
+    pub fn retired(&self, instructions: u64) {
+        let shared = self.memory.shared();
+        shared.retired.store(instructions, Ordering::Relaxed);
     }
 
     fn room(&self) -> usize {
@@ -289,6 +347,18 @@ fn sleep(word: &AtomicU32, value: u32) {
     let none: *const libc::timespec = std::ptr::null();
     // SAFETY: a futex in memory that is mapped; the kernel only reads it.
     unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, value, none) };
+}
+
+/// True if something can be read, be it the end, within so much time.
+fn is_readable(pipe: &File, patience: Duration) -> bool {
+    let mut source = libc::pollfd {
+        fd: pipe.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let milliseconds = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: one structure, of ours, for the length of the call.
+    unsafe { libc::poll(&mut source, 1, milliseconds) > 0 }
 }
 
 fn wake(word: &AtomicU32) {
@@ -376,6 +446,35 @@ mod tests {
         let mut read = String::new();
         reader.read_to_string(&mut read).expect("there");
         assert_eq!(read, "one two ");
+    }
+
+    #[test]
+    fn who_waits_sees_how_far_the_guest_is() {
+        let patience = Duration::from_millis(1);
+        let (mut reader, mut writer) = pair();
+        assert!(!reader.is_ready_within(patience).expect("still there"));
+        writer.retired(1 << 40);
+        assert!(!reader.is_ready_within(patience).expect("still there"));
+        assert_eq!(reader.retired(), 1 << 40, "though nothing was told");
+        writer.write_all(b"told").expect("room");
+        assert!(reader.is_ready_within(patience).expect("something to read"));
+        reader.read_exact(&mut [0; 4]).expect("it");
+        drop(writer);
+        assert!(reader.is_ready_within(patience).expect("the end"));
+        assert_eq!(reader.read(&mut [0; 4]).expect("the end"), 0);
+    }
+
+    #[test]
+    fn who_reads_no_more_still_sees_how_far_the_guest_is() {
+        let patience = Duration::from_millis(1);
+        let (mut reader, mut writer) = pair();
+        writer.write_all(b"not read").expect("room");
+        assert!(!reader.is_over_within(patience).expect("still there"));
+        writer.write_all(&vec![1; RING]).expect_err("nobody reads");
+        writer.retired(7);
+        assert_eq!(reader.retired(), 7);
+        drop(writer);
+        assert!(reader.is_over_within(patience).expect("gone"));
     }
 
     #[test]

@@ -30,6 +30,11 @@ impl StreamWriter {
         }
     }
 
+    /// So many instructions have been executed by now: not told, but there to be seen.
+    pub fn retired(&self, instructions: u64) {
+        self.to.retired(instructions);
+    }
+
     /// True if nobody reads any more.
     pub fn is_closed(&self) -> bool {
         self.closed

@@ -349,6 +349,7 @@ pub fn findings() -> impl Strategy<Value = ProgramFindings> {
         .prop_map(|(stage, counts)| StageStatistics { stage, counts });
     let lists = (
         vec(race(), 0..3),
+        vec(race(), 0..2),
         vec(thread, 0..3),
         vec(note, 0..3),
         vec(stage, 0..3),
@@ -357,8 +358,9 @@ pub fn findings() -> impl Strategy<Value = ProgramFindings> {
         schema,
         program,
         races: lists.0,
-        threads: lists.1,
-        coverage: lists.2,
-        stages: lists.3,
+        predictions: lists.1,
+        threads: lists.2,
+        coverage: lists.3,
+        stages: lists.4,
     })
 }

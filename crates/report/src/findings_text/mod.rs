@@ -1,10 +1,11 @@
 //! The report on a program, for people at a terminal: the worst race first, then how many there are of each class, then
-//! what was not looked at.
+//! what could race in another run, and what was not looked at.
 
 mod changes;
 mod cluster;
 mod excerpt;
 mod interleaving;
+mod predictions;
 mod race;
 mod steered;
 mod underline;
@@ -45,6 +46,7 @@ pub fn findings_text(findings: &ProgramFindings, options: ReportOptions, paint: 
         text.push_str(&race::block(race, &others, findings, options, paint));
     }
     text.push_str(&table(findings, paint));
+    text.push_str(&predictions::predictions(findings, paint));
     text.push_str(&changes::gone(options.since, paint));
     text.push_str(&not_covered(&findings.coverage, paint));
     text

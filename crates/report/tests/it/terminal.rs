@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use expect_test::{expect, expect_file};
-use verdict_findings::{ConsequenceKind, MisusedBlock, ProgramFindings};
+use verdict_findings::{ConsequenceKind, MisusedBlock, ProgramFindings, Suppression};
 use verdict_history::{Change, Comparison, KnownRace};
 use verdict_report::{ReportOptions, Tone, findings_text};
 
@@ -28,6 +28,40 @@ fn nothing_to_report() {
         no races in ./pipeline --workers 2 'in put.txt'
     "#]]
     .assert_eq(&findings_text(&none(), options(), PLAIN));
+}
+
+#[test]
+fn what_could_race_is_told_apart_and_shortly() {
+    let pair = one_of_each().races.swap_remove(0);
+    let mut findings = none();
+    findings.predictions = vec![pair; 16];
+    // One more instruction of the same lines, one that is not to be told, one of no known line, and another function.
+    findings.predictions[1].id = "again".to_owned();
+    findings.predictions[2].suppressed = Some(Suppression::default());
+    findings.predictions[3].accesses[0].file = None;
+    findings.predictions[4].accesses[1].function = None;
+    for (line, pair) in findings.predictions.iter_mut().enumerate().skip(5) {
+        pair.accesses[1].line = Some(line as u32);
+    }
+    expect![[r#"
+        no races in ./pipeline --workers 2 'in put.txt'
+
+        could race in another run: 14 pairs of lines that no lock keeps apart
+          pipeline.c:52 (consume) writes, pipeline.c:71 (queue_free) writes
+          ./pipeline+0x11a8 (consume) writes, pipeline.c:71 (queue_free) writes
+          pipeline.c:52 (consume) writes, pipeline.c:71 writes
+          pipeline.c:52 (consume) writes, pipeline.c:5 (queue_free) writes
+          pipeline.c:52 (consume) writes, pipeline.c:6 (queue_free) writes
+          pipeline.c:52 (consume) writes, pipeline.c:7 (queue_free) writes
+          pipeline.c:52 (consume) writes, pipeline.c:8 (queue_free) writes
+          pipeline.c:52 (consume) writes, pipeline.c:9 (queue_free) writes
+          pipeline.c:52 (consume) writes, pipeline.c:10 (queue_free) writes
+          pipeline.c:52 (consume) writes, pipeline.c:11 (queue_free) writes
+          and 4 more
+          `verdict confirm -- ./pipeline --workers 2 'in put.txt'` steers runs to
+            them: those that meet are races
+    "#]]
+    .assert_eq(&findings_text(&findings, options(), PLAIN));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use verdict_races::{
 };
 use verdict_report::{ReportOptions, findings_text};
 
+use super::predictions::{self, Predictions};
 use super::{Args, FailOn, colours, pair_by};
 use crate::commands::exec::{ending, stats};
 use crate::commands::replay;
@@ -28,7 +29,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
         mode: recording.record(),
         ..args.schedule.config(&args.program)
     };
-    look(args, context, config, &recording)
+    look(args, context, config, None, &recording)
 }
 
 /// Repeats a recorded run.
@@ -40,7 +41,7 @@ pub(super) fn run_again(args: &Args, context: &Context) -> Result<Exit, CliError
         mode,
         ..replay::config(&info.header)
     };
-    look(args, context, config, &recording)
+    look(args, context, config, Some(info.instructions), &recording)
 }
 
 fn own_recording() -> Result<OwnRecording, CliError> {
@@ -55,10 +56,11 @@ fn look(
     args: &Args,
     context: &Context,
     config: ExecutorConfig,
+    instructions: Option<u64>,
     recording: &OwnRecording,
 ) -> Result<Exit, CliError> {
     let wanted = args.wanted.read()?;
-    let algorithms = [Algorithm::from(args.algorithm)];
+    let algorithms = [Algorithm::from(args.algorithm())];
     let launch = LaunchOptions {
         signals: SignalPolicy::GuestDecides,
         recording: Some(recording.file()),
@@ -92,20 +94,24 @@ fn look(
             true => FirstLook::Whole,
             false => FirstLook::Sifted,
         },
+        instructions,
     };
     let mut progress = Progress::new(context);
-    let detected = detect_program(&request, &mut |seen| {
-        progress.done("bytes of what happened", seen)
-    });
-    drop(progress);
+    let detected = detect_program(&request, &mut |far| progress.look(far));
     let ended_at = Instant::now();
-    let detected = detected.map_err(failed)?;
+    let mut detected = detected.map_err(failed)?;
     if ending::never_began(&detected.ending) {
         return ending::to_exit(&detected.ending, &request.launch);
     }
-    let (look, note) = look_again(&detected, &request);
-    let mut findings = to_findings(&detected, &look, &config);
+    let (look, note) = look_again(&detected, &request, &mut progress);
+    let predictions = match args.algorithm {
+        None => predictions::look_for(&request, &mut detected, &config, &mut progress),
+        Some(_) => Predictions::default(),
+    };
+    drop(progress);
+    let mut findings = explained(&detected, &look, &config);
     findings.coverage.extend(note);
+    predictions.put_beside(&mut findings);
     let time_was_up = launch.deadline.is_some_and(|deadline| ended_at >= deadline);
     if time_was_up {
         findings.coverage.push(CoverageNote {
@@ -126,16 +132,33 @@ fn look(
     })
 }
 
+/// What was found, in names and lines. To read debug information takes as much memory as to look at a run: on a thread, as looks are,
+/// it is given what they are done with, which the first thread would not be.
+pub(super) fn explained(
+    detected: &Detected,
+    look: &CloserLook,
+    config: &ExecutorConfig,
+) -> ProgramFindings {
+    std::thread::scope(|scope| {
+        let explaining = scope.spawn(|| to_findings(detected, look, config));
+        let explained = explaining.join();
+        explained.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 /// The second run. Without it, there is still what the first one has shown.
 fn look_again(
     detected: &Detected,
     request: &DetectRequest<'_>,
+    progress: &mut Progress,
 ) -> (CloserLook, Option<CoverageNote>) {
     if detected.findings.iter().all(|found| found.races.is_empty()) {
         return (CloserLook::default(), None);
     }
-    let looked = (request.again)()
-        .and_then(|again| look_closer(&again, detected).map_err(|error| error.to_string()));
+    let looked = (request.again)().and_then(|again| {
+        let looked = look_closer(&again, detected, &mut |far| progress.look(far));
+        looked.map_err(|error| error.to_string())
+    });
     match looked {
         Ok(look) => (look, None),
         Err(error) => {
@@ -180,7 +203,7 @@ fn tell(
         })?,
     }
     if args.explain_sync {
-        context.remark(&explained(&detected.seen.sync));
+        context.remark(&sync_text(&detected.seen.sync));
     }
     Ok(())
 }
@@ -205,7 +228,7 @@ fn check_ending(
     }
 }
 
-fn explained(sync: &SyncSummary) -> String {
+fn sync_text(sync: &SyncSummary) -> String {
     let mut text = String::from("What was taken for synchronisation, and how often:\n");
     for (rule, count) in &sync.rules {
         let _ = writeln!(text, "  {count:>12}  {}", rule.describe());

@@ -96,10 +96,14 @@ impl Wanted {
     /// Takes away what is not wanted, marks what is suppressed, and notes what that may hide.
     pub(super) fn apply(&self, findings: &mut ProgramFindings) {
         let away = self.filter.apply(findings);
-        if away > 0 {
-            let races = if away == 1 { "race is" } else { "races are" };
+        let kinds = [
+            (away.races, "race is", "races are"),
+            (away.predictions, "prediction is", "predictions are"),
+        ];
+        for (away, one, more) in kinds.into_iter().filter(|(away, ..)| *away > 0) {
+            let what = if away == 1 { one } else { more };
             findings.coverage.push(note(format!(
-                "{away} {races} not told, as the options ask for"
+                "{away} {what} not told, as the options ask for"
             )));
         }
         let Some(suppressions) = &self.suppressions else {

@@ -15,6 +15,7 @@ use super::{Work, predictions};
 use crate::CliError;
 use crate::commands::exec::ending;
 use crate::commands::replay;
+use crate::progress::look_text;
 
 pub(super) fn detect(work: &Work) -> Result<(), CliError> {
     let (file, info) = replay::open(&work.folder.recording())?;
@@ -51,20 +52,21 @@ pub(super) fn detect(work: &Work) -> Result<(), CliError> {
         by: PairBy::Site,
         locks: Locks::Seen,
         first_look: FirstLook::Sifted,
+        instructions: Some(info.instructions),
     };
-    let detected = detect_program(&request, &mut |seen| {
-        work.display.done(&format!("{seen} bytes of what happened"));
-    });
+    let show = |far| work.display.done(&look_text(far));
+    let detected = detect_program(&request, &mut { show });
     let detected = detected.map_err(|error| match error {
         ProgramError::Launch(error) => CliError::cannot_run(error),
         ProgramError::Detect(error) => CliError::cannot_run(error),
         ProgramError::Whole { .. } | ProgramError::Again { .. } => CliError::cannot_run(error),
     })?;
-    work.display.clear();
     accept_guest_errors(ending::to_exit(&detected.ending, &request.launch))?;
     // Without a closer look, there is still what the first one has shown.
-    let look =
-        again().and_then(|again| look_closer(&again, &detected).map_err(|error| error.to_string()));
+    let look = again().and_then(|again| {
+        look_closer(&again, &detected, &mut { show }).map_err(|error| error.to_string())
+    });
+    work.display.clear();
     let look = look.unwrap_or_default();
     let mut findings = to_findings(&detected, &look, &config);
     predictions::put_aside(&mut findings, info.instructions, work)?;

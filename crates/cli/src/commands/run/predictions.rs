@@ -6,11 +6,11 @@
 use serde::{Deserialize, Serialize};
 use verdict_detect::Algorithm;
 use verdict_findings::{CoverageNote, ProgramFindings, Race};
-use verdict_observe::is_system_source;
 use verdict_results::Stage;
 
 use super::Work;
 use crate::CliError;
+use crate::commands::predicted::is_in_language;
 
 /// Where they are kept, in the result folder.
 const FILE: &str = "predictions.json";
@@ -86,15 +86,6 @@ pub(super) fn put_aside(
     kept.map_err(CliError::bad_input)
 }
 
-/// True if nothing of the program's own had a part in it: a thread of Rust's begins and ends with such accesses, and the locks that
-/// protect them have no names.
-fn is_in_language(race: &Race) -> bool {
-    race.accesses.iter().all(|access| {
-        let file = access.file.as_deref();
-        file.is_some_and(is_system_source)
-    })
-}
-
 /// Those that were put aside, to be steered to.
 pub(super) fn take(work: &Work) -> Result<Predictions, CliError> {
     let kept = work.folder.data(FILE).map_err(CliError::bad_input)?;
@@ -168,19 +159,6 @@ mod tests {
             verdict,
             ..serde_json::from_value(text).expect("a race that says nothing else")
         }
-    }
-
-    #[test]
-    fn what_a_language_does_by_itself_is_told_from_what_the_program_has_it_do() {
-        let mut predicted = race(0, None);
-        let [first, second] = &mut predicted.accesses;
-        first.file = Some("/rustc/59807616/library/core/src/ptr/mod.rs".to_owned());
-        second.file = Some("/home/me/shop.rs".to_owned());
-        assert!(!is_in_language(&predicted));
-        predicted.accesses[1] = predicted.accesses[0].clone();
-        assert!(is_in_language(&predicted));
-        predicted.accesses[1].file = None;
-        assert!(!is_in_language(&predicted), "nobody knows");
     }
 
     #[test]
