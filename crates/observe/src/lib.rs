@@ -26,6 +26,7 @@ mod answered;
 mod atomics;
 mod blocks;
 mod calls;
+mod children;
 mod closeup;
 mod code;
 mod descriptors;

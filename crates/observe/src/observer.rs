@@ -2,6 +2,7 @@
 
 use crate::atomics::AtomicPlaces;
 use crate::blocks::{Blocks, Known};
+use crate::children::Children;
 use crate::closeup::{Looking, Wanted};
 use crate::code::{Code, CodeTable};
 use crate::descriptors::Descriptors;
@@ -41,6 +42,8 @@ pub(crate) struct Observer {
     guards: FxHashSet<u64>,
     pub(crate) sites: Sites,
     pub(crate) summary: SyncCounts,
+    /// What it has started.
+    pub(crate) children: Children,
     /// What descriptors lead to.
     pub(crate) opened: Descriptors,
     /// Threads by the address of their descriptor.
@@ -196,6 +199,7 @@ impl Observer {
     }
 
     fn thread_created(&mut self, parent: u32, child: u32, fs_base: u64, stack: (u64, u64)) {
+        self.children.was_thread();
         let parent = self.thread(parent);
         self.thread(child);
         let site = self.blamed_site(parent, 0);
@@ -235,6 +239,7 @@ impl Observer {
 
     fn system_call(&mut self, call: &SystemCall) {
         let index = self.thread(call.thread);
+        self.children.called(call);
         if call.number == SIGRETURN {
             let thread = &mut self.threads[index];
             thread.calls.resumed();

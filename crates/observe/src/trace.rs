@@ -31,6 +31,8 @@ pub struct Seen {
     pub sync: SyncSummary,
     /// Where threads and code come from.
     pub origins: Origins,
+    /// Processes that the program started: nothing is known of what they did.
+    pub processes: u64,
     atomics: crate::atomics::AtomicPlaces,
 }
 
@@ -42,6 +44,7 @@ impl Seen {
             sites: observer.sites.infos,
             sync,
             origins: observer.origins,
+            processes: observer.children.processes(),
             atomics: observer.atomics,
         }
     }

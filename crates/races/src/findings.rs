@@ -51,6 +51,9 @@ pub fn to_findings(
     let mut findings = explain(&run, &mut code);
     findings.coverage.extend(cut_off(&detected.ending));
     findings
+        .coverage
+        .extend(not_looked_at(detected.seen.processes));
+    findings
 }
 
 /// That there was more of the program than the recording has, where that is so.
@@ -71,6 +74,20 @@ fn cut_off(ending: &Ending) -> Option<CoverageNote> {
             "the recording ends after {instructions} instructions: what the program did later is not known"
         ),
         help: Some("`verdict record info` says why it ends there".to_owned()),
+    })
+}
+
+/// That the program has started others.
+fn not_looked_at(processes: u64) -> Option<CoverageNote> {
+    let which = match processes {
+        0 => return None,
+        1 => "1 process that the program started was".to_owned(),
+        _ => format!("{processes} processes that the program started were"),
+    };
+    Some(CoverageNote {
+        stage: "detect".to_owned(),
+        what: format!("{which} not looked at"),
+        help: Some("give `verdict` the program that runs there".to_owned()),
     })
 }
 

@@ -32,6 +32,8 @@ int main(int argc, char **argv) {
         pthread_create(&thread, NULL, work, NULL);
         pthread_join(thread, NULL);
     }
+    if (strcmp(argv[1], \"replaced\") == 0) execl(argv[0], argv[0], \"end\", NULL);
+    if (strcmp(argv[1], \"child\") == 0 && fork() == 0) execl(argv[0], argv[0], \"end\", NULL);
     return 0;
 }
 ";
@@ -132,6 +134,25 @@ fn threads_are_told_of_that_began_after_the_last_race() {
     let expected = ["main", "work", "work"].map(Some);
     assert!(names.eq(expected), "{}", told.document["threads"]);
     assert_eq!(threads[2]["created_at"][0]["line"], 21);
+}
+
+/// As `env` and shells do.
+#[test]
+fn a_program_that_takes_the_place_of_another_is_looked_at() {
+    let told = detect(&["-g"], "replaced", &[]);
+    let race = only_race(&told);
+    assert_eq!(race["accesses"][0]["line"], 6);
+    assert_eq!(told.document["program"]["exit"], 0);
+    assert_eq!(told.document["coverage"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn processes_that_are_not_looked_at_are_counted() {
+    let told = detect(&["-g"], "child", &[]);
+    only_race(&told);
+    let what = &told.document["coverage"][0]["what"];
+    let expected = "1 process that the program started was not looked at";
+    assert_eq!(what, expected, "{}", told.document);
 }
 
 #[test]

@@ -261,7 +261,8 @@ impl Drop for RingReader {
 #[derive(Debug)]
 pub struct RingWriter {
     memory: Memory,
-    bell: File,
+    /// Kept open under their numbers: an executor that replaces itself hands them on.
+    ends: RingEnds,
     /// Bytes written since the beginning.
     written: u64,
 }
@@ -276,7 +277,7 @@ impl RingWriter {
         let written = memory.shared().written.load(Ordering::SeqCst);
         Ok(RingWriter {
             memory,
-            bell: ends.bell,
+            ends,
             written,
         })
     }
@@ -336,7 +337,7 @@ impl Write for RingWriter {
         if shared.nothing.load(Ordering::SeqCst) != 0
             && shared.nothing.swap(0, Ordering::SeqCst) != 0
         {
-            self.bell.write_all(&[1])?;
+            self.ends.bell.write_all(&[1])?;
         }
         Ok(())
     }
