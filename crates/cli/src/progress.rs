@@ -89,7 +89,7 @@ pub(crate) fn look_text(far: HowFar) -> String {
 }
 
 /// `950`, `1.2 k`, `850.0 M`, `19.3 G`
-fn readable(count: u64) -> String {
+pub(crate) fn readable(count: u64) -> String {
     let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     let unit = units.into_iter().find(|(size, _)| count as f64 >= *size);
     unit.map_or_else(

@@ -62,10 +62,14 @@ pub(crate) struct Observer {
     /// Events that have been made and not been taken.
     pub(crate) events: Vec<Event>,
     pub(crate) strides: Strides,
+    /// Nothing is told of plain accesses for now.
+    between_parts: bool,
 }
 
 const FUTEX: u64 = 202;
 const SIGRETURN: u64 = 15;
+/// What all threads wait for where a part of a run begins or ends: nothing of the guest's is there.
+const BETWEEN_PARTS: SyncId = SyncId(u64::MAX);
 /// A frame that the kernel would not let the guest exceed.
 const STACK_TOP: u64 = 0x5100_0000_0000;
 const STACK_LEN: u64 = 8 << 20;
@@ -145,10 +149,12 @@ impl Observer {
             } => self.thread_created(parent, child, fs_base, stack),
             Record::ThreadEnded { thread } => {
                 let index = self.thread(thread);
+                self.threads[index].ended = true;
                 let site = self.blamed_site(index, 0);
                 self.order(index, site, EventKind::End, SyncRule::ThreadEnded);
             }
             Record::SystemCall(call) => self.system_call(&call),
+            Record::Part { told } => self.part(told),
             Record::Jumped { thread, .. } => self.interrupted(thread),
             Record::Withheld {
                 thread,
@@ -295,6 +301,20 @@ impl Observer {
             self.emit(index, site, kind);
         }
         self.threads[index].at = 0;
+    }
+
+    /// Plain accesses are told from here on, or are not. Until then, all threads have waited for each other: of what ordered them
+    /// meanwhile, not all is told, and what lies on both sides of this is not to be taken for a race.
+    fn part(&mut self, told: bool) {
+        self.between_parts = !told;
+        for kind in [EventKind::Notify, EventKind::Wait] {
+            for index in 0..self.threads.len() {
+                if !self.threads[index].ended {
+                    self.threads[index].repeats.forget();
+                    self.emit(index, SiteId(0), kind(BETWEEN_PARTS));
+                }
+            }
+        }
     }
 
     fn futex(&mut self, index: usize, pc: u64, call: &SystemCall) {
@@ -511,6 +531,9 @@ impl Observer {
 
     pub(crate) fn emit(&mut self, index: usize, site: SiteId, kind: EventKind) {
         if matches!(self.looks, Looks::Heap(_)) {
+            return;
+        }
+        if self.between_parts && matches!(kind, EventKind::Read(_) | EventKind::Write(_)) {
             return;
         }
         if let Looks::Only(watched) = &self.looks

@@ -21,6 +21,8 @@ pub(crate) struct ThreadState {
     pub(crate) starting: Option<u64>,
     /// It has done something.
     pub(crate) begun: bool,
+    /// It will do nothing more.
+    pub(crate) ended: bool,
     /// The last instruction was the program's.
     pub(crate) in_program: bool,
     /// The last instruction of the program that was not in a stub.

@@ -1,5 +1,6 @@
 //! `verdict detect`: the races of a trace, or of a run of a program.
 
+mod parts;
 mod predictions;
 mod program;
 mod wanted;
@@ -16,7 +17,7 @@ use verdict_events::{Names, TraceError, TraceSource};
 use verdict_report::{Tone, compare_json, compare_text, detect_json, detect_text};
 
 use super::block_options::BlockOptions;
-use super::run_options::{ScheduleArgs, duration};
+use super::run_options::{ScheduleArgs, duration, instructions};
 use crate::progress::Progress;
 use crate::{CliError, Context, Exit, Format, FormatArgs, Paint};
 
@@ -30,6 +31,7 @@ Examples:
   verdict detect -- ./server --port 0
   verdict detect server.vrec --explain-sync
   verdict detect --output races.json --format json -- ./server --port 0
+  verdict detect --budget 5G simulation.vrec
   verdict detect --ignore 'stats.*' --suppressions known-races.txt -- ./server";
 
 const USAGE: &str = "\
@@ -80,6 +82,11 @@ pub struct Args {
     /// End a program that runs longer than this (seconds, or with s, m, h), and report what was seen
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "program")]
     time_limit: Option<Duration>,
+
+    /// Of a very long run, look at about so many instructions only (a number, or one with k, M, G or T): at its beginning, and
+    /// at parts that are further and further apart. The report says how much was looked at
+    #[arg(long, value_name = "INSTRUCTIONS", value_parser = instructions)]
+    budget: Option<u64>,
 
     #[command(flatten)]
     wanted: wanted::WantedArgs,
@@ -221,6 +228,8 @@ impl Args {
             Some("--output")
         } else if self.explain_sync {
             Some("--explain-sync")
+        } else if self.budget.is_some() {
+            Some("--budget")
         } else {
             self.wanted.given()
         }

@@ -147,6 +147,22 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(all))
 }
 
+/// A number of instructions, in the units in which they are told.
+pub(crate) fn instructions(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1_000),
+        Some((at, 'M')) => (&text[..at], 1_000_000),
+        Some((at, 'G')) => (&text[..at], 1_000_000_000),
+        Some((at, 'T')) => (&text[..at], 1_000_000_000_000),
+        _ => (text, 1u64),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number
+        .and_then(|number| number.checked_mul(unit))
+        .filter(|number| *number > 0)
+        .ok_or_else(|| "expected a number of instructions, or one with k, M, G or T".to_owned())
+}
+
 /// How many at a time: as many as there are processors, where nothing else is said.
 pub(crate) fn jobs(asked: Option<u16>) -> usize {
     asked.map_or_else(
@@ -169,6 +185,19 @@ mod tests {
         assert_eq!(
             ["", "m", "1d", "-1", "1.5", "99999999999999999h"].map(read),
             [None; 6]
+        );
+    }
+
+    #[test]
+    fn instructions_have_units() {
+        let read = |text: &str| instructions(text).ok();
+        assert_eq!(
+            ["7", "1k", "20M", "5G", "3T"].map(read),
+            [7, 1_000, 20_000_000, 5_000_000_000, 3_000_000_000_000].map(Some)
+        );
+        assert_eq!(
+            ["", "G", "0", "0G", "-1", "1.5G", "5m", "99999999T"].map(read),
+            [None; 8]
         );
     }
 }

@@ -125,6 +125,8 @@ pub struct CodeCache {
     pub(crate) memory: CodeMemory,
     tables: Tables,
     pub(crate) instrumentation: Instrumentation,
+    /// Whether plain accesses are told, where any are.
+    pub(crate) tells_plain: bool,
     /// A block has been made since this was asked for that has to do with gs.
     pub(crate) uses_gs: bool,
     pub(crate) chaining: Chaining,
@@ -206,6 +208,7 @@ impl CodeCache {
             memory,
             tables: Tables::new(lookup_routine).map_err(CacheMemoryError::from)?,
             instrumentation,
+            tells_plain: true,
             uses_gs: false,
             chaining: match instrumentation {
                 // Of interest where there are several threads.
@@ -259,6 +262,16 @@ impl CodeCache {
         self.entries[block.0 as usize].instructions
     }
 
+    /// Says whether plain accesses are told from now on. Where that changes, all code is forgotten, and the answer is true.
+    pub fn tell_plain(&mut self, tells: bool) -> bool {
+        if std::mem::replace(&mut self.tells_plain, tells) == tells {
+            return false;
+        }
+        self.flush();
+        self.one_offs.clear();
+        true
+    }
+
     /// True if a block has been made since this was last asked for that has to do with gs: there can be no shadows when it runs.
     pub fn takes_gs(&mut self) -> bool {
         std::mem::take(&mut self.uses_gs)
@@ -310,6 +323,7 @@ impl CodeCache {
             watched: &|pc| self.watched.contains(&pc),
             noted: &|pc| self.noted.get(&pc).copied(),
             whose: &|pc| self.whose(pc),
+            tells_plain: self.tells_plain,
             first_site: self.next_site,
         })?;
         let first_site = self.next_site;

@@ -119,6 +119,7 @@ impl CodeCache {
             watched: &|pc| self.watched.contains(&pc),
             noted: &|pc| self.noted.get(&pc).copied(),
             whose: &|pc| self.whose(pc),
+            tells_plain: self.tells_plain,
             first_site: 0,
         })?;
         assert!(

@@ -323,6 +323,16 @@ impl Executor {
         self.thread_paused(self.kernel.current);
     }
 
+    /// Plain accesses are told from here on, or are not.
+    pub(crate) fn tell_part(&mut self, told: bool) {
+        if !self.tells() {
+            return;
+        }
+        if let Some(events) = &mut self.events {
+            events.writer.part(told);
+        }
+    }
+
     /// A thread that is about to free a block frees something else.
     pub(crate) fn tell_withheld(&mut self, thread: u32, block: u64, instead: u64) {
         if !self.tells() {

@@ -19,6 +19,7 @@ mod journal;
 mod leave;
 mod looping;
 mod next_access;
+mod parts;
 mod passed;
 mod policy;
 mod processes;

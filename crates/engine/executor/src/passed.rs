@@ -237,6 +237,13 @@ impl Executor {
         }
     }
 
+    /// What was told so far counts no more: it is new wherever it happens again.
+    pub(crate) fn forget_passed(&mut self) {
+        if self.passed.is_some() {
+            clear_sieve(self.context());
+        }
+    }
+
     /// Tells what has passed since the thread that is loaded was resumed.
     pub(crate) fn tell_passed(&mut self) {
         let Some(mut passed) = self.passed.take() else {

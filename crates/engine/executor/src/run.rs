@@ -352,6 +352,7 @@ impl Executor {
         if self.kernel.journal.is_replay() {
             self.replay_withheld();
         }
+        self.see_to_part();
         let (budget, end) = self.slice_budget();
         // Where accesses are sifted, most of a path is ways out: long ones take memory and no less time.
         if self.kernel.retired > STARTED && self.passed.is_none() {
@@ -411,6 +412,9 @@ impl Executor {
             exact = exact.min(stop);
         }
         if let Some(stop) = self.until_stop() {
+            exact = exact.min(stop);
+        }
+        if let Some(stop) = self.part_stop() {
             exact = exact.min(stop);
         }
         if exact <= SLICE_MAX {

@@ -1,5 +1,6 @@
 //! What the executor is to run, and how.
 
+use crate::Sample;
 use serde::{Deserialize, Serialize};
 use verdict_recording::Position;
 
@@ -24,6 +25,9 @@ pub struct ExecutorConfig {
     pub follow_children: bool,
     /// What happens to the guest's memory accesses.
     pub accesses: AccessLog,
+    /// Of which parts of the run plain accesses are told; of all if nothing is said.
+    #[serde(default)]
+    pub sample: Option<Sample>,
     /// Through what the run is told, see `verdict_stream`.
     pub events: Option<Telling>,
     /// Guest addresses of instructions before which the scheduler is asked who runs.
@@ -92,6 +96,7 @@ impl ExecutorConfig {
             mode: Mode::Live,
             world: World::Host,
             explore: None,
+            sample: None,
             inherited: None,
         }
     }

@@ -20,6 +20,7 @@ mod explore;
 mod frame;
 mod outcome;
 mod property;
+mod sample;
 mod stats;
 mod status;
 
@@ -39,5 +40,6 @@ pub use outcome::{
     REGISTER_NAMES, Refusal, Registers, ReplayStop, Report, WaitingThread,
 };
 pub use property::{Binary, Check, Property, PropertyStep, Unary, is_true};
+pub use sample::{Part, Sample};
 pub use stats::{AccessStats, PartTimes, Stats, ThreadStats, WorldStats};
 pub use status::{STATUS_BYTES, Status};

@@ -116,6 +116,9 @@ fn parse<'a>(kind: u32, from: &mut Reader<'a>) -> Result<Record<'a>, StreamError
             thread: from.u32()?,
             pc: from.u64()?,
         },
+        kind::PART => Record::Part {
+            told: from.u8()? != 0,
+        },
         kind::WITHHELD => Record::Withheld {
             thread: from.u32()?,
             block: from.u64()?,

@@ -86,6 +86,11 @@ pub enum Record<'a> {
         /// What it frees instead; 0 is nothing.
         instead: u64,
     },
+    /// From now on plain accesses are told, or are not: of a very long run, only parts are looked at.
+    Part {
+        /// Whether they are.
+        told: bool,
+    },
     /// A thread goes on somewhere else than where it was: in a signal handler, or after one.
     Jumped {
         /// Who.
@@ -152,4 +157,5 @@ pub(crate) mod kind {
     pub(crate) const SITES: u32 = 10;
     pub(crate) const PASSED: u32 = 11;
     pub(crate) const RUN: u32 = 12;
+    pub(crate) const PART: u32 = 13;
 }

@@ -212,6 +212,11 @@ impl StreamWriter {
         self.record(kind::SYSTEM_CALL, &out.0);
     }
 
+    /// [`crate::Record::Part`].
+    pub fn part(&mut self, told: bool) {
+        self.record(kind::PART, &[u8::from(told)]);
+    }
+
     /// [`crate::Record::Jumped`].
     pub fn jumped(&mut self, thread: u32, pc: u64) {
         let mut out = Writer::default();

@@ -96,6 +96,8 @@ pub struct Request<'a> {
     pub noted: &'a dyn Fn(u64) -> Option<Noted>,
     /// Whose code is at an address.
     pub whose: &'a dyn Fn(u64) -> Whose,
+    /// Whether plain accesses are told; those that lock are told in any case.
+    pub tells_plain: bool,
     /// The number of the block's first [`Site`]; below 2^30.
     pub first_site: u32,
 }

@@ -302,7 +302,8 @@ impl Builder<'_> {
         let branches = steps.iter().filter(is_branch).count() + ends;
         let begins = |step: &&Step| step.instruction().ip() == start;
         let rounds = steps.iter().filter(begins).count();
-        leads_back
+        self.request.tells_plain
+            && leads_back
             && branches <= rounds
             && matches!(self.request.scope, Scope::Cached { .. })
             && (self.request.whose)(start) != Whose::Loader

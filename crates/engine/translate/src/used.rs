@@ -1,6 +1,6 @@
 //! What the instructions of a logged path use: looked up once for each, since that takes longer than to decode it.
 
-use crate::accesses::is_logged;
+use crate::accesses::{is_locked, is_logged};
 use crate::block::Request;
 use crate::control::registers_noted;
 use crate::operands::{GprSet, registers_of};
@@ -30,7 +30,8 @@ impl Used {
             let noted = (request.noted)(instruction.ip()).is_some();
             registers = registers.union(registers_noted(instruction, noted));
         }
-        let logged = |memory: &&UsedMemory| is_logged(memory, instruction, level);
+        let tells = request.tells_plain || is_locked(instruction);
+        let logged = |memory: &&UsedMemory| tells && is_logged(memory, instruction, level);
         Used {
             registers,
             written: written(info),

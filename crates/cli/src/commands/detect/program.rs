@@ -15,7 +15,7 @@ use verdict_races::{
 use verdict_report::{ReportOptions, findings_text};
 
 use super::predictions::{self, Predictions};
-use super::{Args, FailOn, colours, pair_by};
+use super::{Args, FailOn, colours, pair_by, parts};
 use crate::commands::exec::{ending, stats};
 use crate::commands::replay;
 use crate::commands::shown::from_here;
@@ -27,6 +27,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CliError> {
     let recording = own_recording()?;
     let config = ExecutorConfig {
         mode: recording.record(),
+        sample: parts::sample(args),
         ..args.schedule.config(&args.program)
     };
     look(args, context, config, None, &recording)
@@ -39,6 +40,7 @@ pub(super) fn run_again(args: &Args, context: &Context) -> Result<Exit, CliError
     let mode = recording.replay().map_err(CliError::cannot_run)?;
     let config = ExecutorConfig {
         mode,
+        sample: parts::sample(args),
         ..replay::config(&info.header)
     };
     look(args, context, config, Some(info.instructions), &recording)
@@ -111,6 +113,7 @@ fn look(
     drop(progress);
     let mut findings = explained(&detected, &look, &config);
     findings.coverage.extend(note);
+    findings.coverage.extend(parts::note(args, &detected));
     predictions.put_beside(&mut findings);
     let time_was_up = launch.deadline.is_some_and(|deadline| ended_at >= deadline);
     if time_was_up {

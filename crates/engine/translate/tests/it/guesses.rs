@@ -61,6 +61,7 @@ fn block_with(
         watched: &|_| false,
         noted: &|_| None,
         whose: &|_| verdict_translate::Whose::Program,
+        tells_plain: true,
         first_site: 1024,
     })
     .expect("there is code")

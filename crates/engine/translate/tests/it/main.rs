@@ -69,6 +69,7 @@ fn translate_watched(
         watched,
         noted: &|_| None,
         whose: &|_| verdict_translate::Whose::Program,
+        tells_plain: true,
         first_site: 1024,
     })
 }
