@@ -133,3 +133,10 @@ fn an_operand_relative_to_eip() {
     same("678b0500000100"); // mov eax, [eip + 0x10000]
     same("67f30f38f80d00000100"); // enqcmds ecx, [eip + 0x10000]
 }
+
+#[test]
+fn a_prefix_twice_as_where_the_engine_looks_at_what_was_told() {
+    same("6565480fae342537000000"); // xsaveopt64 gs:[0x37]
+    same("6565488b042538000000"); // mov rax, gs:[0x38]
+    same("6565488b0500000100"); // mov rax, gs:[rip + 0x10000]
+}

@@ -17,6 +17,7 @@ use crate::operands::{
 use crate::pad::emit_pad;
 use crate::runs::RunPlan;
 use crate::sieve::uses_gs;
+use crate::sieve_code::SHADOW_PREFIX;
 use crate::trace::{Bytes, Step, Terminator, Window};
 use crate::used::Used;
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Register};
@@ -307,10 +308,11 @@ impl<'a> Builder<'a> {
     }
 
     fn plain(&mut self, number: u16, instruction: &Instruction, bytes: &Bytes) {
+        let bytes = unlike_looks(bytes);
         if instruction.is_invalid() {
             self.emit.raw(&[0x0f, 0x0b]); // ud2: the CPU would refuse the original too
         } else if instruction.is_ip_rel_memory_operand() {
-            self.rip_relative(number, instruction, *bytes);
+            self.rip_relative(number, instruction, bytes);
         } else {
             self.emit.raw(&bytes[..instruction.len()]);
         }
@@ -374,3 +376,14 @@ impl<'a> Builder<'a> {
 }
 
 const SLOT_FAR: usize = 3;
+/// The prefix for es, which means nothing to 64-bit code.
+const PREFIX_ES: u8 = 0x26;
+
+/// The guest's instruction as it goes to the cache, where those that begin like this are the engine's.
+fn unlike_looks(bytes: &Bytes) -> Bytes {
+    let mut bytes = *bytes;
+    if bytes.starts_with(&SHADOW_PREFIX) {
+        bytes[0] = PREFIX_ES;
+    }
+    bytes
+}

@@ -10,8 +10,8 @@ use verdict_cpu::{Gpr, STAMP_HIDDEN, offset};
 /// for the end of memory.
 const NOTED_ENTRY: i32 = 16;
 pub(crate) const CONDITION_BELOW: u8 = 2;
-/// Shadows are looked at through gs, whose base is as far from 0 as shadows are from what they are of. No compiler writes the prefix
-/// twice: it says that the instruction is not the guest's.
+/// Shadows are looked at through gs, whose base is as far from 0 as shadows are from what they are of. The prefix is there twice, as
+/// in no instruction of the guest's that has come here: it says that the instruction is the engine's.
 pub(crate) const SHADOW_PREFIX: [u8; 2] = [0x65, 0x65];
 /// Bytes of a store of a small value, and of a jump through memory.
 const STORE_VALUE_LEN: u64 = 11;
