@@ -118,6 +118,12 @@ enum Told {
     Run,
 }
 
+/// So many words of plain accesses between two other things that happen are few: while one of these is looked at, what is known of the
+/// next accesses can be fetched. Of more, the processor sees far enough ahead by itself.
+const FEW: usize = 24;
+/// How far ahead they are, and up to where it is worth to look.
+const SOON: std::ops::Range<usize> = 16..36;
+
 /// Parts of what a loop accesses that are taken one by one.
 const SMALL: u64 = 64;
 
@@ -211,6 +217,8 @@ impl Observer {
     pub(crate) fn passed(&mut self, index: usize, words: &[Word]) {
         let sites = std::mem::take(&mut self.told_sites);
         let mut rest = self.plain_records(index, words, &sites.plain);
+        // The last accesses that there were.
+        let mut between = words.len() - rest.len();
         while let Some(header) = rest.first() {
             let Some(site) = sites.get(number(*header) as u32) else {
                 self.unfit(Unfit::Lost);
@@ -227,9 +235,23 @@ impl Observer {
                 self.unfit(Unfit::Lost);
                 break;
             };
+            if site.may_order() && between < FEW {
+                self.expect_soon(after);
+            }
             rest = self.plain_records(index, after, &sites.plain);
+            if rest.len() < after.len() {
+                between = after.len() - rest.len();
+            }
         }
         self.told_sites = sites;
+    }
+
+    /// Among these words are addresses of plain accesses, most of them in every other one.
+    fn expect_soon(&self, words: &[Word]) {
+        if let Looks::Survey(suspects) = &self.looks {
+            let soon = words.iter().take(SOON.end).skip(SOON.start + 1).step_by(2);
+            soon.for_each(|word| suspects.expect(number(*word)));
+        }
     }
 
     /// Goes through plain accesses of the program, up to something else, or one that may be atomic.
@@ -458,6 +480,15 @@ impl Observer {
 }
 
 impl KnownSite {
+    /// True for what takes its time, since threads may be ordered by it.
+    fn may_order(&self) -> bool {
+        match self.what {
+            Told::Return => true,
+            Told::Access(access) => access.locked,
+            _ => false,
+        }
+    }
+
     /// Words of a record, the header included.
     #[inline(always)]
     fn words(&self) -> usize {

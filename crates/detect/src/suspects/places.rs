@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
+use verdict_fetch::fetch;
 
 use super::bytes::GRANULE;
 use super::cell::{ATOMIC, BYTES, Cell, SPECIAL};
@@ -16,8 +17,8 @@ const FREED_SMALL: u64 = 16 * PAGE;
 
 /// Pages of an arena of the C library: 64 MB.
 const ARENA_BITS: u32 = 14;
-/// How far apart two of them are among those that were accessed lately: the golden section of all.
-const SPREAD: u64 = 2531;
+/// Times their number, the golden section of all words: wherever they are, no few of them have the same upper bits.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// A page and its index share a word. The guest has no memory beyond the pages that have room in one.
 const INDEX_BITS: u32 = 28;
 const INDEX: u64 = (1 << INDEX_BITS) - 1;
@@ -63,7 +64,7 @@ impl Default for Places {
 #[inline(always)]
 fn place(page: u64) -> usize {
     // Arenas of the C library are far from each other, and all begin with the same low bits.
-    let spread = (page >> ARENA_BITS).wrapping_mul(SPREAD);
+    let spread = (page >> ARENA_BITS).wrapping_mul(SPREAD) >> (u64::BITS - LATELY_BITS);
     (page.wrapping_add(spread) & ((1 << LATELY_BITS) - 1)) as usize
 }
 
@@ -80,6 +81,14 @@ impl Places {
     pub(super) fn known(&mut self, address: u64) -> Option<&mut Cell> {
         let index = self.lately(address / PAGE)?;
         Some(&mut self.pages[index][(address % PAGE / GRANULE) as usize])
+    }
+
+    /// Has the processor fetch the cell of an address, if its page was accessed lately.
+    #[inline(always)]
+    pub(super) fn fetch(&self, address: u64) {
+        if let Some(index) = self.lately(address / PAGE) {
+            fetch(&self.pages[index][(address % PAGE / GRANULE) as usize]);
+        }
     }
 
     #[inline(always)]

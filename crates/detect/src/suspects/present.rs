@@ -93,6 +93,12 @@ impl Suspects {
         }
     }
 
+    /// A plain access to this address will be told soon: what is known of it may be far away.
+    #[inline(always)]
+    pub fn expect(&self, address: u64) {
+        self.places.fetch(address);
+    }
+
     /// The same in a short epoch.
     #[inline(always)]
     fn access_short(&mut self, word: u64, address: u64, size: u32, is_write: bool) -> Looked {
