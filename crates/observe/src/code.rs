@@ -2,6 +2,7 @@
 
 use crate::modules::{Modules, Owner};
 use rustc_hash::FxHashMap;
+use verdict_events::MemoryOrder;
 use verdict_symbolize::{Location, Symbolizer};
 
 /// An instruction.
@@ -13,6 +14,8 @@ pub(crate) struct Code {
     pub(crate) own_source: bool,
     /// Debug information says that its access is atomic.
     pub(crate) atomic: bool,
+    /// In which order, where it says that, too.
+    pub(crate) order: Option<MemoryOrder>,
     /// It is in a stub of the procedure linkage table.
     pub(crate) stub: bool,
 }
@@ -55,6 +58,7 @@ impl CodeTable {
             owner,
             own_source: false,
             atomic: false,
+            order: None,
             stub: false,
         };
         let Some((module, offset)) = modules.find(pc) else {
@@ -89,6 +93,7 @@ impl CodeTable {
                 false => !module.has_sources,
             },
             atomic: atomic.is_some(),
+            order: atomic.and_then(|atomic| atomic.order),
             stub: false,
         }
     }

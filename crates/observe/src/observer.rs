@@ -13,6 +13,7 @@ use crate::log::Word;
 use crate::looks::Looks;
 use crate::meaning::{self, Meaning};
 use crate::modules::{Modules, Owner};
+use crate::orders::Orders;
 use crate::origins::Origins;
 use crate::ownership::Ownership;
 use crate::runs::Part;
@@ -38,6 +39,7 @@ pub(crate) struct Observer {
     pub(crate) threads: Vec<ThreadState>,
     pub(crate) ownership: Ownership,
     pub(crate) atomics: AtomicPlaces,
+    pub(crate) orders: Orders,
     /// The compiler's guard variables: atomic by their symbols.
     guards: FxHashSet<u64>,
     pub(crate) sites: Sites,
@@ -437,13 +439,16 @@ impl Observer {
         self.threads[index].at = pc;
         match rule {
             Some(rule) => {
+                let locked = rule == SyncRule::LockInstruction;
+                let order = |machine| self.orders.of(code, machine);
                 let kind = match access.kind {
-                    AccessKind::Read => EventKind::AtomicLoad(touched, MemoryOrder::Acquire),
-                    AccessKind::Write if rule == SyncRule::LockInstruction => {
-                        EventKind::AtomicRmw(touched, MemoryOrder::AcqRel)
+                    AccessKind::Read => EventKind::AtomicLoad(touched, order(MemoryOrder::Acquire)),
+                    AccessKind::Write if !locked => {
+                        EventKind::AtomicStore(touched, order(MemoryOrder::Release))
                     }
-                    AccessKind::Write => EventKind::AtomicStore(touched, MemoryOrder::Release),
-                    AccessKind::ReadWrite => EventKind::AtomicRmw(touched, MemoryOrder::AcqRel),
+                    AccessKind::Write | AccessKind::ReadWrite => {
+                        EventKind::AtomicRmw(touched, order(MemoryOrder::AcqRel))
+                    }
                 };
                 self.order(index, site, kind, rule);
             }

@@ -79,6 +79,7 @@ fn block(random: &mut Random, id: u64, with: With) -> (BlockInfo, Vec<Code>) {
             owner: only_owner.unwrap_or_else(|| random.pick(&owners)),
             own_source: true,
             atomic: with == With::Atomics && random.below(20) == 0,
+            order: None,
             stub: random.below(10) == 0,
         });
         if entered.is_some() {

@@ -2,6 +2,7 @@
 
 use crate::looks::Looks;
 use crate::observer::Observer;
+use crate::orders::Orders;
 use crate::sifted::Unfit;
 use crate::trace::Seen;
 use std::io::Read;
@@ -33,9 +34,15 @@ pub enum Told {
 ///
 /// # Errors
 /// When it makes no sense.
-pub fn survey(from: impl Read, told: Told, suspects: Suspects) -> Result<Surveyed, StreamError> {
+pub fn survey(
+    from: impl Read,
+    told: Told,
+    suspects: Suspects,
+    orders: Orders,
+) -> Result<Surveyed, StreamError> {
     let mut reader = StreamReader::new(from);
     let mut observer = Observer::surveying(suspects);
+    observer.orders = orders;
     while let Some(record) = reader.next_record()? {
         observer.record(record);
         if told == Told::New && observer.unfit.is_some() {

@@ -3,6 +3,7 @@
 use crate::closeup::{Closeups, Looking, Wanted};
 use crate::explain::SyncSummary;
 use crate::observer::Observer;
+use crate::orders::Orders;
 use crate::origins::Origins;
 use crate::sites::SiteInfo;
 use std::io::Read;
@@ -80,6 +81,13 @@ impl<R: Read> ProgramTrace<R> {
             observer: Observer::looking(suspects, wanted),
             ..Self::new(from)
         }
+    }
+
+    /// Atomic operations are in these orders.
+    #[must_use]
+    pub fn with_orders(mut self, orders: Orders) -> Self {
+        self.observer.orders = orders;
+        self
     }
 
     /// What a closer look has shown, when all events have been taken.

@@ -9,7 +9,7 @@ use verdict_detect::{
 };
 use verdict_events::{Event, EventKind, Names, TraceError, TraceSource};
 use verdict_launch::{Ending, LaunchError, LaunchOptions, run_told};
-use verdict_observe::{Followed, ProgramTrace, Seen, Surveyed, Told, survey};
+use verdict_observe::{Followed, Orders, ProgramTrace, Seen, Surveyed, Told, survey};
 use verdict_protocol::{AccessLog, ExecutorConfig};
 
 use crate::progress::{Look, Watcher, counted};
@@ -28,6 +28,8 @@ pub struct DetectRequest<'a> {
     pub by: PairBy,
     /// What the detectors get to know of locks.
     pub locks: Locks,
+    /// Which threads atomic operations order.
+    pub orders: Orders,
     /// How the first look is taken.
     pub first_look: FirstLook,
     /// How many instructions the run has, if that is known before.
@@ -196,7 +198,7 @@ pub(crate) fn detect_suspects(
     surveyed: Surveyed,
     watcher: &mut Watcher<'_>,
 ) -> Result<Detected, ProgramError> {
-    let (algorithms, by) = (request.algorithms, request.by);
+    let (algorithms, by, orders) = (request.algorithms, request.by, request.orders);
     if surveyed.suspects.is_empty() {
         return Ok(Detected {
             ending,
@@ -212,7 +214,8 @@ pub(crate) fn detect_suspects(
     })?;
     let mut tell = counted(aim.look(Look::Races), instructions(&ending), watcher);
     let (_, heard) = run_told(&told(&again.config), &again.launch, |told| {
-        let mut trace = ProgramTrace::only(Followed::new(told, &mut tell), suspects.clone());
+        let trace = ProgramTrace::only(Followed::new(told, &mut tell), suspects.clone());
+        let mut trace = trace.with_orders(orders);
         let found = detect(&mut trace, detectors(algorithms, by), &mut |_| {});
         found.map(|findings| (findings, trace.finish()))
     })?;
@@ -239,10 +242,11 @@ pub(crate) fn first_look(
         }
         FirstLook::Whole => (told(&request.config), Told::All),
     };
+    let orders = request.orders;
     let mut tell = counted(aim.look(Look::First), request.instructions, watcher);
     let look = |from| {
         let mut from = Followed::new(from, &mut tell);
-        let surveyed = survey(&mut from, how, aim.suspects());
+        let surveyed = survey(&mut from, how, aim.suspects(), orders);
         // Where that says too little, nobody listens to the rest: it takes its time nevertheless.
         let to_end = from.to_end();
         (surveyed, to_end)
@@ -257,7 +261,10 @@ pub(crate) fn first_look(
     let again = (request.again)().map_err(|why| ProgramError::Whole { why })?;
     let total = request.instructions.or(instructions(&ending));
     let mut tell = counted(aim.look(Look::Whole), total, watcher);
-    let look = |from| survey(Followed::new(from, &mut tell), Told::All, aim.suspects());
+    let look = |from| {
+        let from = Followed::new(from, &mut tell);
+        survey(from, Told::All, aim.suspects(), orders)
+    };
     let (_, heard) = run_told(&told(&again.config), &again.launch, look)?;
     Ok((ending, heard.map_err(cannot_follow)?))
 }
@@ -268,10 +275,12 @@ fn detect_all(
     watcher: &mut Watcher<'_>,
 ) -> Result<Detected, ProgramError> {
     let (algorithms, by, locks) = (request.algorithms, request.by, request.locks);
+    let orders = request.orders;
     let config = told(&request.config);
     let mut tell = counted(Look::Races, request.instructions, watcher);
     let (ending, heard) = run_told(&config, &request.launch, |told| {
-        let mut trace = ProgramTrace::new(Followed::new(told, &mut tell));
+        let trace = ProgramTrace::new(Followed::new(told, &mut tell));
+        let mut trace = trace.with_orders(orders);
         let detectors = detectors(algorithms, by);
         let found = match locks {
             Locks::Seen => detect(&mut trace, detectors, &mut |_| {}),

@@ -13,6 +13,7 @@ use verdict_classify::{ClassifyError, Options, Start};
 use verdict_detect::{Algorithm, PairBy};
 use verdict_findings::{Class, CoverageNote, ProgramFindings, Race, WhichOrder};
 use verdict_launch::LaunchOptions;
+use verdict_observe::Orders;
 use verdict_protocol::{ExecutorConfig, World};
 use verdict_races::{
     DetectRequest, FirstLook, Locks, Run, detect_program, look_closer, replay_of, to_findings,
@@ -148,6 +149,7 @@ fn detect(
         algorithms: &[Algorithm::Hb],
         by: PairBy::default(),
         locks: Locks::Seen,
+        orders: Orders::default(),
         first_look: FirstLook::Sifted,
         instructions: None,
     };

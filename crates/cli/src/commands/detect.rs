@@ -14,6 +14,7 @@ use clap::ValueEnum;
 use clap::builder::ArgPredicate;
 use verdict_detect::{Algorithm, DetectError, Findings, Keep, PairBy, detect_reading_ahead};
 use verdict_events::{Names, TraceError, TraceSource};
+use verdict_observe::Orders;
 use verdict_report::{Tone, compare_json, compare_text, detect_json, detect_text};
 
 use super::block_options::BlockOptions;
@@ -32,6 +33,7 @@ Examples:
   verdict detect server.vrec --explain-sync
   verdict detect --output races.json --format json -- ./server --port 0
   verdict detect --budget 5G simulation.vrec
+  verdict detect --memory-orders source -- ./lock-free-queue
   verdict detect --ignore 'stats.*' --suppressions known-races.txt -- ./server";
 
 const USAGE: &str = "\
@@ -82,6 +84,10 @@ pub struct Args {
     /// End a program that runs longer than this (seconds, or with s, m, h), and report what was seen
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "program")]
     time_limit: Option<Duration>,
+
+    /// What atomic loads and stores order
+    #[arg(long, value_enum, value_name = "WHOSE", default_value_t)]
+    memory_orders: OrdersChoice,
 
     /// Of a very long run, look at about so many instructions only (a number, or one with k, M, G or T): at its beginning, and
     /// at parts that are further and further apart. The report says how much was looked at
@@ -138,6 +144,25 @@ impl From<AlgorithmChoice> for Algorithm {
             AlgorithmChoice::Regions => Self::Regions,
             AlgorithmChoice::Hybrid => Self::Hybrid,
             AlgorithmChoice::Blocks => Self::Blocks,
+        }
+    }
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum OrdersChoice {
+    /// What the instructions of this processor do: each load acquires, each store releases
+    #[default]
+    Machine,
+    /// What the source says, where debug information has it: relaxed ones order nothing. Fences that need no instruction are not
+    /// seen, and what they order is reported
+    Source,
+}
+
+impl From<OrdersChoice> for Orders {
+    fn from(choice: OrdersChoice) -> Self {
+        match choice {
+            OrdersChoice::Machine => Self::Machine,
+            OrdersChoice::Source => Self::Source,
         }
     }
 }
@@ -230,6 +255,8 @@ impl Args {
             Some("--explain-sync")
         } else if self.budget.is_some() {
             Some("--budget")
+        } else if self.memory_orders != OrdersChoice::default() {
+            Some("--memory-orders")
         } else {
             self.wanted.given()
         }

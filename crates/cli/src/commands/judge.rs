@@ -9,6 +9,7 @@ use verdict_classify::ClassifyError;
 use verdict_detect::{Algorithm, PairBy};
 use verdict_findings::{ProgramFindings, Race};
 use verdict_launch::{GuestOutput, LaunchOptions};
+use verdict_observe::Orders;
 use verdict_protocol::{ExecutorConfig, Mode, World};
 use verdict_races::{
     DetectRequest, FirstLook, Locks, ProgramError, Run, detect_program, look_closer, to_findings,
@@ -294,6 +295,7 @@ impl Setup {
             algorithms: &[Algorithm::Hb, Algorithm::Hybrid],
             by: PairBy::default(),
             locks,
+            orders: Orders::default(),
             first_look: FirstLook::default(),
             instructions: None,
         };

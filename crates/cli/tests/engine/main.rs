@@ -12,6 +12,7 @@ mod guests;
 mod hard_guests;
 mod heap;
 mod input;
+mod orders;
 mod parts;
 mod predicted;
 mod private;

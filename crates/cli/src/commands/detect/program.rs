@@ -92,6 +92,7 @@ fn look(
         algorithms: &algorithms,
         by: pair_by(args),
         locks: Locks::Seen,
+        orders: args.memory_orders.into(),
         first_look: match args.explain_sync {
             true => FirstLook::Whole,
             false => FirstLook::Sifted,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use verdict_detect::PairBy;
 use verdict_launch::{GuestOutput, LaunchOptions};
+use verdict_observe::Orders;
 use verdict_protocol::{ExecutorConfig, Mode};
 use verdict_races::{
     DetectRequest, FirstLook, Locks, ProgramError, Run, detect_program, look_closer, to_findings,
@@ -51,6 +52,7 @@ pub(super) fn detect(work: &Work) -> Result<(), CliError> {
         algorithms: predictions::algorithms(info.instructions),
         by: PairBy::Site,
         locks: Locks::Seen,
+        orders: Orders::default(),
         first_look: FirstLook::Sifted,
         instructions: Some(info.instructions),
     };
