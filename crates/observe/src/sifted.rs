@@ -110,8 +110,10 @@ enum Told {
     Nothing {
         words: usize,
     },
+    /// A function begins, a noted one if it is known.
     Entry {
         words: usize,
+        function: Option<(&'static str, Meaning)>,
     },
     Return,
     /// A loop.
@@ -148,6 +150,7 @@ impl Observer {
         let what = match site.what {
             SiteKind::Entry { .. } => Told::Entry {
                 words: site.what.words(),
+                function: self.function_at(site.pc),
             },
             SiteKind::Return => Told::Return,
             SiteKind::Run => Told::Run,
@@ -370,7 +373,7 @@ impl Observer {
                 }
             }
             Told::Nothing { .. } | Told::Run => {}
-            Told::Entry { .. } => self.noted_begins(index, site.pc, words),
+            Told::Entry { function, .. } => self.noted_begins(index, function, words),
             Told::Return => self.noted_returns(index, number(words[0])),
         }
     }
@@ -440,11 +443,16 @@ impl Observer {
         self.access(index, site.pc, site.code, &access, words);
     }
 
-    fn noted_begins(&mut self, index: usize, pc: u64, words: &[Word]) {
+    fn noted_begins(
+        &mut self,
+        index: usize,
+        function: Option<(&'static str, Meaning)>,
+        words: &[Word],
+    ) {
         let word = |at: usize| words.get(at).map_or(0, |word| number(*word));
         let return_address = word(0);
         let arguments = [1, 2, 3, 4, 5].map(word);
-        if let Some((name, Meaning::Once)) = self.function_at(pc) {
+        if let Some((name, Meaning::Once)) = function {
             // Whether it returns is not told: nothing that it does is hidden.
             self.summary.count_call(name);
             self.add_atomic(arguments[0]);
@@ -461,7 +469,7 @@ impl Observer {
         if calls.depth() > DEPTH_MAX {
             self.unfit(Unfit::Depth);
         }
-        if let Some(function) = self.function_at(pc) {
+        if let Some(function) = function {
             if function.1 == Meaning::AllocateIndirectly && !self.threads[index].is_hidden() {
                 self.unfit(Unfit::InnerResult);
             }
@@ -499,7 +507,7 @@ impl KnownSite {
             }) => 3,
             Told::Access(_) => 2,
             Told::Nothing { words } => words,
-            Told::Entry { words } => words,
+            Told::Entry { words, .. } => words,
             Told::Run => SiteKind::Run.words(),
         }
     }
