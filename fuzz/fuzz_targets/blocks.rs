@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use verdict_blocks::cluster::ResultLine;
 use verdict_blocks::{Index, frame};
 
-/// The first byte says how many threads there are, the second how long the first part is.
+// The first byte says how many threads there are, the second how long the first part is.
 fuzz_target!(|bytes: &[u8]| {
     let _ = Index::decode(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {

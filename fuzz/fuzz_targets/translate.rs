@@ -59,6 +59,7 @@ fuzz_target!(|code: &[u8]| {
                         1 => Whose::Runtime,
                         _ => Whose::Loader,
                     },
+                    tells_plain: code.len().is_multiple_of(2),
                     first_site: 1024,
                 };
                 let Ok(block) = translate(&request) else {

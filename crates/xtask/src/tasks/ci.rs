@@ -13,6 +13,7 @@ pub(crate) fn run_all() -> Result<(), String> {
     run(&mut cargo_with(
         "clippy --workspace --all-targets -- -D warnings",
     ))?;
+    run(&mut fuzz_targets())?;
     run(&mut documentation())?;
     run(&mut cargo_with("test --workspace --doc --quiet"))?;
     // Installs what the tests of the cluster need; they would do it themselves, but in the time that is counted as theirs.
@@ -30,6 +31,14 @@ pub(crate) fn run_all() -> Result<(), String> {
 fn prepare_spark() -> Command {
     let mut command = Command::new(workspace_root().join("cluster/spark/prepare"));
     command.arg(target_folder().join("spark"));
+    command
+}
+
+/// A workspace of their own, which nothing else builds.
+fn fuzz_targets() -> Command {
+    let mut command = cargo_with("check --locked --quiet --manifest-path");
+    command.arg(workspace_root().join("fuzz/Cargo.toml"));
+    command.arg("--target-dir").arg(target_folder());
     command
 }
 
