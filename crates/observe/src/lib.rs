@@ -8,7 +8,7 @@
 //! | who called whom, and which line of the program is to blame for what a library does | `calls` |
 //! | which calls order threads or make memory, and how | `hooks`, `meaning` |
 //! | whose memory is this: a library's own data does not race, what it does to the program's data does | `ownership`, `answered` |
-//! | which plain accesses are atomic | `code`, `atomics` |
+//! | which plain accesses are atomic, and in which order | `code`, `atomics`, `orders` |
 //! | where threads and code come from | `origins` |
 //! | how a thread came to a chosen event, what it held, whose memory it was | `closeup` |
 //! | which accesses are memory errors | `heap`, `heap_errors`, `masked` |

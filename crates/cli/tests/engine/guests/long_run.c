@@ -1,6 +1,7 @@
 // Two threads take turns for as long as is asked for, if at all, by a mutex and a condition or by an atomic word that plain
-// moves read and write. What they hand on that way does not race. Two others, if asked for, have nothing to do with each other but
-// races: at first, at last, all the time, and one that only one of them comes by until half of the time has gone.
+// moves read and write. What they hand on that way does not race. Two others, if asked for, have nothing to do with each
+// other but races: at first, at last, all the time; or on one word after the other, all of which one thread writes when it
+// begins, and each once more in about the round in which the other one reads it.
 //   long_run ROUNDS mutex|atomic|nothing [early] [late] [always] [joined]
 #include <pthread.h>
 #include <sched.h>
@@ -10,7 +11,8 @@
 #include <string.h>
 
 static long rounds, handed_on;
-static volatile long early, late, always, joined;
+enum { ROUNDS_MAX = 4096 };
+static volatile long early, late, always, joined[ROUNDS_MAX], apart[ROUNDS_MAX];
 static int has_atomic, races, races_early, races_late, races_always, races_joined;
 static _Atomic int turn_atomic;
 static int turn;
@@ -50,12 +52,17 @@ static void *play(void *argument) {
     return (void *)own;
 }
 
+// Not told as a whole, as a loop without calls would be.
+__attribute__((noinline)) static void touch(volatile long *word) { ++*word; }
+
 static void *race(void *argument) {
     int is_first = *(int *)argument == 0;
     long own = 0;
+    for (long i = 0; races_joined && i < rounds; i++) touch(is_first ? &joined[i] : &apart[i]);
     for (long round = 0; round < rounds; round++) {
         if (races_always) always++;
-        if (races_joined && (is_first || round > rounds / 2)) joined++;
+        if (races_joined && is_first) touch(&joined[round]);
+        if (races_joined && !is_first && round > rounds / 2) own += joined[round];
         if (races_early && round < 2) early++;
         if (races_late && round == rounds - 2) late++;
         for (int i = 0; i < 100; i++) own += i ^ round;
